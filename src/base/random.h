@@ -1,0 +1,24 @@
+/*
+ * random.h - unguessable bytes, through a table so that a simulator can own them.
+ */
+#ifndef IDEM_BASE_RANDOM_H
+#define IDEM_BASE_RANDOM_H
+
+#include <stddef.h>
+
+struct idem_random;
+
+struct idem_random_ops {
+    void (*fill)(struct idem_random *random, void *ret_bytes, size_t size);
+};
+
+struct idem_random {
+    const struct idem_random_ops *ops;
+};
+
+void idem_random_fill(struct idem_random *random, void *ret_bytes, size_t size);
+
+/* getrandom(2). It cannot fail once the system has started; if it does, the process stops. */
+void idem_random_init_system(struct idem_random *random);
+
+#endif /* IDEM_BASE_RANDOM_H */

@@ -1,0 +1,131 @@
+/*
+ * command.h - what happened, as data: the only thing that can change an intent.
+ *
+ * A command carries everything random or timed that its decision needs (now, ids, tokens, noise),
+ * so that deciding again gives the same decision byte for byte (P14), and running it again after
+ * an unknown COMMIT is safe. Text is borrowed until the command comes back.
+ */
+#ifndef IDEM_CORE_COMMAND_H
+#define IDEM_CORE_COMMAND_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/text.h"
+#include "base/uid.h"
+#include "core/intent.h"
+#include "core/payment.h"
+
+#define IDEM_FINGERPRINTS_MAX 8
+
+enum idem_command_kind {
+    IDEM_COMMAND_NONE = 0,
+    IDEM_COMMAND_ACCEPT,   /* A caller's keyed request. */
+    IDEM_COMMAND_EVIDENCE, /* Something was learned about an effect: an answer, or silence. */
+    IDEM_COMMAND_DUE,      /* An open intent's time has come. */
+    IDEM_COMMAND_ABANDON,  /* A caller gives a key up. */
+    IDEM_COMMAND_COUNT
+};
+
+/* A caller's request, checked by the edge as far as its bytes alone allow. */
+struct idem_accept {
+    struct idem_str principal;
+    struct idem_str key;
+    enum idem_endpoint endpoint;
+    /* One for every rule and secret that a record may carry; the first is the current one. */
+    struct idem_fingerprint fingerprints[IDEM_FINGERPRINTS_MAX];
+    uint32_t fingerprint_count;
+    struct idem_str effect_id_tail; /* Without the kind letter. */
+    int64_t wait_us;                /* How long the caller will wait, from now. */
+    int64_t first_sent_us;          /* Repeatability-First-Sent; 0: not said. */
+
+    /* payments.create */
+    struct idem_str order_no;
+    int64_t amount_minor;
+    struct idem_str currency;
+    struct idem_str entry;
+    enum idem_capture_mode capture_mode;
+    struct idem_str method;
+    struct idem_str description;
+    struct idem_str metadata;
+
+    /* capture, cancel, refund */
+    struct idem_uid payment_id;
+    struct idem_str
+        amount_text; /* In the payment's currency, which only the facts know; empty: all. */
+    struct idem_str refund_no;
+};
+
+enum idem_evidence_source {
+    IDEM_SOURCE_NONE = 0,
+    IDEM_SOURCE_SEND,  /* The answer to send `send_no`, or its silence. */
+    IDEM_SOURCE_QUERY, /* The answer to a question by our id. */
+    IDEM_SOURCE_CLOSE, /* The answer to a close. */
+    IDEM_SOURCE_COUNT
+};
+
+/* Whatever an adapter does not know is UNKNOWN. */
+enum idem_outcome_kind {
+    IDEM_OUTCOME_NONE = 0,
+    IDEM_OUTCOME_UNKNOWN, /* Silence, garbage, an unlisted value. */
+    IDEM_OUTCOME_SUCCESS, /* Final: the money moved. Id, amount and currency are the provider's. */
+    IDEM_OUTCOME_REFUSED_FINAL, /* Final: this id can no longer succeed. */
+    IDEM_OUTCOME_NOT_EXECUTED,  /* This send did not execute and is not remembered. Sends only. */
+    IDEM_OUTCOME_PROCESSING,    /* The provider has it and does not know yet. */
+    IDEM_OUTCOME_NOT_FOUND,     /* The provider knows no such id now. Queries only; never proof. */
+    IDEM_OUTCOME_CLOSED_UNPAID, /* Final: closed, and nothing moved. */
+    IDEM_OUTCOME_COUNT
+};
+
+struct idem_evidence {
+    enum idem_evidence_source source;
+    enum idem_outcome_kind outcome;
+    struct idem_uid token; /* Of the attempt that made the call. */
+    uint32_t send_no;      /* For source SEND. */
+    struct idem_str entry; /* Where the answer came from; must equal the effect's. */
+    struct idem_str account;
+    struct idem_str region;
+    struct idem_str effect_id; /* As the provider says it; empty where it says none. */
+    int64_t amount_minor;      /* As the provider says it; -1 where it says none. */
+    struct idem_str currency;
+    struct idem_str reference;
+    struct idem_str code;
+    struct idem_str message;
+    int64_t asked_us;       /* Wall time when the question left: "not found" speaks of then. */
+    int64_t retry_after_us; /* The provider's wish; 0: none. */
+};
+
+struct idem_abandon {
+    struct idem_str principal;
+    struct idem_str key;
+    enum idem_endpoint endpoint;
+};
+
+struct idem_command {
+    enum idem_command_kind kind;
+    struct idem_scope scope; /* Which intent; also for evidence and due rows. */
+    int64_t intent_row;      /* The store's handle if known; 0: find it by scope. */
+
+    /* Stamped by the store when the first batch that runs it begins; kept when it runs again. */
+    int64_t now_us;
+    int64_t mono_us;
+    int64_t incarnation;
+
+    /* Spent by the decision if it needs them. */
+    struct idem_uid token;
+    struct idem_uid intent_id;
+    struct idem_uid resource_id; /* Of a payment or refund that may be made. */
+    struct idem_uid case_id;
+    uint64_t noise;
+
+    bool slot; /* The engine holds a place on the wire for this command. */
+
+    struct idem_accept accept;
+    struct idem_evidence evidence;
+    struct idem_abandon abandon;
+};
+
+const char *idem_outcome_kind_name(enum idem_outcome_kind kind);
+const char *idem_evidence_source_name(enum idem_evidence_source source);
+
+#endif /* IDEM_CORE_COMMAND_H */

@@ -1,0 +1,123 @@
+/*
+ * decision.h - facts in, decision out: the rows to write, and what to release once they are
+ * durable.
+ *
+ * A store fetches the facts of a command, calls idem_decide(), applies the writes under their
+ * guards and commits. Whatever the release says happens only after that commit was answered
+ * cleanly (P1, P2).
+ */
+#ifndef IDEM_CORE_DECISION_H
+#define IDEM_CORE_DECISION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/command.h"
+#include "core/event.h"
+#include "core/intent.h"
+#include "core/payment.h"
+#include "core/rules.h"
+
+/*
+ * Rows read for a decision, in the transaction that will write it. row == 0 means absent.
+ *
+ *   intent        by scope (or by intent_row)
+ *   sends         all of the intent, in order of `no`
+ *   payment       of the intent; if the intent is absent: accept.payment_id
+ *   refund        of the intent
+ *   order_holder  the payment of this principal that holds the order number: that of the intent's
+ *                 payment, else accept.order_no. Read for payments.create only, while the intent is
+ *                 absent or RELEASED
+ *   refund_holder the refund of `payment` that holds the refund number and did not fail: the number
+ *                 of the intent's refund, else accept.refund_no. Read for refunds.create only, while
+ *                 the intent is absent or RELEASED and the number is not empty
+ */
+struct idem_facts {
+    struct idem_intent intent;
+    struct idem_send sends[IDEM_SENDS_MAX];
+    size_t send_count;
+    struct idem_payment payment;
+    struct idem_refund refund;
+    struct idem_payment order_holder;
+    struct idem_refund refund_holder;
+};
+
+enum idem_write {
+    IDEM_WRITE_NONE = 0,
+    IDEM_WRITE_INSERT, /* Put if absent; present is a miss. */
+    IDEM_WRITE_UPDATE  /* Where row and version - 1 still stand; otherwise a miss. */
+};
+
+struct idem_intent_write {
+    enum idem_write write;
+    struct idem_intent row;
+};
+
+struct idem_payment_write {
+    enum idem_write write;
+    struct idem_payment row;
+};
+
+struct idem_refund_write {
+    enum idem_write write;
+    struct idem_refund row;
+};
+
+struct idem_send_write {
+    enum idem_write write; /* INSERT, or UPDATE of its state. */
+    struct idem_send row;
+};
+
+#define IDEM_SEND_WRITES_MAX 2
+
+enum idem_release_kind {
+    IDEM_RELEASE_NONE = 0, /* Nobody is told anything. */
+    IDEM_RELEASE_REPLY,    /* `answer` is final: stored, or `problem` for one that is not stored. */
+    IDEM_RELEASE_WAIT,     /* In flight: the caller joins. */
+    IDEM_RELEASE_SEND,     /* Put send `send_no` on the wire before send_not_after. */
+    IDEM_RELEASE_QUERY,    /* Ask by effect id. */
+    IDEM_RELEASE_CLOSE,    /* Close at the provider. */
+    IDEM_RELEASE_COUNT
+};
+
+struct idem_release {
+    enum idem_release_kind kind;
+    /* REPLY without a stored answer: what to say. NONE: the intent's answer. */
+    enum idem_problem problem;
+    bool replayed;          /* The answer was there before this command. */
+    uint32_t send_no;       /* SEND. */
+    int64_t not_after_us;   /* SEND, CLOSE: wall time; not one byte after it. */
+    int64_t retry_after_us; /* A hint for the caller; 0: none. */
+};
+
+struct idem_decision {
+    struct idem_intent_write intent;
+    struct idem_payment_write payment;
+    struct idem_refund_write refund;
+    struct idem_send_write sends[IDEM_SEND_WRITES_MAX];
+    size_t send_write_count;
+    struct idem_event events[IDEM_EVENTS_STEP_MAX];
+    size_t event_count;
+    struct idem_case opened; /* kind NONE: none. */
+    struct idem_release release;
+
+    /* Text that the decision made: rendered answers, encoded requests. Rows borrow from it. */
+    struct idem_buf scratch;
+    char scratch_memory[IDEM_REQUEST_MAX + IDEM_ANSWER_MAX + 2048];
+};
+
+/*
+ * Decides. Cannot fail, allocates nothing, reads no clock. Afterwards `decision->intent.row` is the
+ * intent as it will stand (also when nothing is written), so the release can speak of it. Rows in
+ * the decision borrow text from `facts`, `command` and the decision's scratch.
+ *
+ * When the command finds its own token in the record, an earlier run of it was durable: the same
+ * rows are written again and the same release is given, so that its commit proves durability.
+ */
+void idem_decide(const struct idem_rules *rules,
+                 const struct idem_facts *facts,
+                 const struct idem_command *command,
+                 struct idem_decision *decision);
+
+#endif /* IDEM_CORE_DECISION_H */

@@ -1,0 +1,148 @@
+/*
+ * engine.h - the order of things: admit, batch, release.
+ *
+ * Requests become commands, commands become batches, and what a batch's decisions release leaves
+ * only after its commit was answered cleanly: a reply to whoever waits, a call to a provider,
+ * whose evidence becomes the next command. Everything an intent goes through walks this one path.
+ *
+ * The engine knows neither loop nor sockets: its owner calls idem_engine_step() whenever
+ * something may have happened and not later than idem_engine_wake_us(). Finished requests are
+ * reaped; nothing calls back. All memory is allocated at creation from the limits; at a limit the
+ * answer is `unavailable`.
+ *
+ * Threads: one.
+ */
+#ifndef IDEM_ENGINE_ENGINE_H
+#define IDEM_ENGINE_ENGINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/list.h"
+#include "base/random.h"
+#include "core/outcome.h"
+#include "core/rules.h"
+#include "provider/port.h"
+#include "store/store.h"
+
+struct idem_engine;
+
+struct idem_engine_options {
+    struct idem_store *store; /* All borrowed as long as the engine. */
+    struct idem_port *port;
+    const struct idem_rules *rules;
+    struct idem_clock *clock;
+    struct idem_random *random;
+    size_t requests_max; /* Callers' requests inside the engine at once, waiting ones too. */
+    size_t waiters_per_key_max;
+    size_t sends_max;      /* Intents on the wire at once for callers. */
+    size_t recoveries_max; /* Intents that workers act on at once. */
+    size_t cache_entries;  /* Final answers kept for replay; 0: none. */
+};
+
+struct idem_engine_options idem_engine_options_default(void);
+
+/* What a caller wants while the first request of its key runs. */
+enum idem_in_flight {
+    IDEM_IN_FLIGHT_WAIT = 0, /* Join, up to the wait budget, then 202. */
+    IDEM_IN_FLIGHT_ACCEPT,   /* 202 at once. */
+    IDEM_IN_FLIGHT_CONFLICT, /* 409 in-progress; the first one itself still waits. */
+    IDEM_IN_FLIGHT_COUNT
+};
+
+/* How a request ended. */
+enum idem_reply_kind {
+    IDEM_REPLY_NONE = 0,
+    IDEM_REPLY_ANSWER,    /* A stored answer: outcome.intent.answer. */
+    IDEM_REPLY_PROBLEM,   /* `problem`, not stored. */
+    IDEM_REPLY_OPERATION, /* 202: still running, unknown or parked; look at the operation. */
+    IDEM_REPLY_COUNT
+};
+
+/* One keyed request. Embed it; it is the engine's from submit to reap. */
+struct idem_request {
+    struct idem_store_item
+        item; /* command: kind ACCEPT or ABANDON, scope and request filled in; ids,
+                                    token and noise are the engine's to fill. */
+    enum idem_in_flight in_flight;
+    bool respond_async; /* 202 as soon as the claim is durable. */
+
+    /* Valid once reaped. */
+    enum idem_reply_kind reply;
+    enum idem_problem problem;
+    bool replayed;          /* False only for the request whose claim this was. */
+    bool identified;        /* outcome.intent says which operation. */
+    int64_t retry_after_us; /* 0: no hint. */
+    struct idem_outcome outcome;
+
+    /* The engine's own. */
+    struct idem_list_node node;
+    struct idem_list_node wait_node;
+    int64_t deadline_us; /* Monotonic. */
+    bool claimed;        /* This request's own claim. */
+    void *flight;
+    void *live;
+};
+
+enum idem_err idem_engine_create(const struct idem_engine_options *options,
+                                 struct idem_engine **ret_engine,
+                                 struct idem_error *reterr) IDEM_MUST_CHECK;
+
+/* Always accepted; refusals (limits, stopping, store down) come back by reap as any reply. */
+void idem_engine_submit(struct idem_engine *engine, struct idem_request *request);
+
+/* Asks the store; comes back by idem_engine_reap_reads(). */
+void idem_engine_read(struct idem_engine *engine, struct idem_read *read);
+
+/*
+ * A worker's hand: act on a due intent. IDEM_E_LIMIT: no room now, it stays due. An intent that
+ * this engine is acting on already is left alone.
+ */
+enum idem_err idem_engine_recover(struct idem_engine *engine,
+                                  const struct idem_due *due) IDEM_MUST_CHECK;
+
+/* How many more idem_engine_recover() would be taken. */
+size_t idem_engine_recovery_room(const struct idem_engine *engine);
+
+/* Moves everything on as far as it goes without waiting. */
+void idem_engine_step(struct idem_engine *engine);
+
+/* Monotonic time at which a step is needed even if nothing happens. */
+int64_t idem_engine_wake_us(const struct idem_engine *engine);
+
+/* Finished requests (struct idem_request.node) and reads (struct idem_read.node). */
+void idem_engine_reap(struct idem_engine *engine, struct idem_list *ret_requests);
+void idem_engine_reap_reads(struct idem_engine *engine, struct idem_list *ret_reads);
+
+/* New claims are refused while set: disk below its reserve. Settling never is. */
+void idem_engine_set_reserve_low(struct idem_engine *engine, bool low);
+
+/* New requests are refused; what is in flight goes on. */
+void idem_engine_drain(struct idem_engine *engine);
+
+/* Everybody still waiting gets its 202 now, calls that never left are ended. */
+void idem_engine_hurry(struct idem_engine *engine);
+
+/* Nothing is in flight any more. */
+bool idem_engine_idle(const struct idem_engine *engine);
+
+struct idem_engine_stats {
+    uint64_t accepted;
+    uint64_t replayed;
+    uint64_t batches;
+    uint64_t commands;
+    uint64_t sends;
+    uint64_t queries;
+    size_t requests;
+    size_t flights;
+};
+
+struct idem_engine_stats idem_engine_stats(const struct idem_engine *engine);
+
+/* Idle. Accepts NULL. */
+void idem_engine_destroy(struct idem_engine *engine);
+
+#endif /* IDEM_ENGINE_ENGINE_H */

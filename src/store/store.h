@@ -1,0 +1,183 @@
+/*
+ * store.h - what the engine needs from durable storage, and nothing else.
+ *
+ * A store runs batches of commands. For each command it fetches the facts, decides, and applies the
+ * decision's guarded writes; all commands of a batch stand in one transaction and one commit.
+ * Once a batch comes back DURABLE, what its commands released survives a crash of process and
+ * machine: that is what P1 and P2 rest on, and a backend that cannot keep it must not be a
+ * backend.
+ *
+ * A guarded write that misses (lost claim, version moved, order number taken) undoes the whole
+ * batch; the store then runs its commands one by one, and a command that misses again alone is
+ * fetched and decided anew (its facts have changed), at most IDEM_STORE_TRIES_MAX times.
+ *
+ * Ownership: a batch or read is its caller's until submitted and again once reaped. In between it
+ * is the store's: do not read, reuse or free it. Everything submitted comes back exactly once,
+ * also after idem_store_stop().
+ *
+ * No callbacks into the engine: finished requests queue up, and the engine takes them when it is
+ * ready. `wake` (may be called from another thread) says that there is something to take.
+ *
+ * Threads: everything here is called from the engine's thread.
+ */
+#ifndef IDEM_STORE_STORE_H
+#define IDEM_STORE_STORE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/list.h"
+#include "core/decision.h"
+#include "core/outcome.h"
+
+#define IDEM_STORE_BATCH_MAX 256
+#define IDEM_STORE_TRIES_MAX 5
+
+/* What is known about a batch. Nothing else can be said. */
+enum idem_store_answer {
+    IDEM_STORE_NONE = 0,
+    IDEM_STORE_DURABLE,
+    IDEM_STORE_CONFLICT, /* Rows kept moving under it; nothing was written. Submit again. */
+    IDEM_STORE_NOTHING,  /* Refused (full, read-only, busy); nothing was written. Submit again. */
+    /*
+     * COMMIT was not answered cleanly: run the same commands again (same now, ids, tokens, noise)
+     * until one run is DURABLE. Reading proves nothing.
+     */
+    IDEM_STORE_UNKNOWN,
+    IDEM_STORE_WRONG_NODE, /* This node must not write or answer; nothing was written. */
+    IDEM_STORE_DOWN,       /* Not reachable; nothing was written. */
+    IDEM_STORE_ANSWER_COUNT
+};
+
+/* One command on its way through the store. Embed it; the store fills `outcome`. */
+struct idem_store_item {
+    struct idem_list_node node; /* On its batch's list; the engine's queue before. */
+    struct idem_command command;
+    struct idem_outcome *outcome; /* The submitter's memory. */
+};
+
+/* At most one command per intent, payment and order number: the engine sees to that. */
+struct idem_store_batch {
+    struct idem_list_node node; /* The store's, while it owns the batch. */
+    struct idem_list items;     /* Of struct idem_store_item; at most IDEM_STORE_BATCH_MAX. */
+    enum idem_store_answer answer;
+};
+
+enum idem_read_kind {
+    IDEM_READ_NONE = 0,
+    IDEM_READ_PAYMENT,            /* By id. */
+    IDEM_READ_PAYMENT_BY_ORDER,   /* By order_no: the one that holds it, else the newest. */
+    IDEM_READ_REFUND,             /* By id. */
+    IDEM_READ_OPERATION,          /* By id: intent, sends, events. */
+    IDEM_READ_OPERATION_BY_SCOPE, /* Likewise. */
+    IDEM_READ_DUE,                /* Open intents with due_us <= now_us, oldest first. */
+    IDEM_READ_LEFT, /* CLAIMED or DISPATCHED under another incarnation, row > after_row. */
+    IDEM_READ_COUNT
+};
+
+#define IDEM_READ_EVENTS_MAX 96
+#define IDEM_READ_DUE_MAX    64
+#define IDEM_READ_MEMORY_MAX 32768
+
+struct idem_due {
+    struct idem_scope scope;
+    int64_t row;
+    int64_t due_us;
+};
+
+/* One look at committed data. Everything but DUE and LEFT is bound to `principal` (P13). */
+struct idem_read {
+    struct idem_list_node node;
+    enum idem_read_kind kind;
+    struct idem_str principal; /* Borrowed until reaped, as all text here. */
+    struct idem_uid id;
+    struct idem_scope scope;
+    struct idem_str order_no;
+    int64_t now_us;
+    int64_t after_row;
+
+    enum idem_store_answer
+        answer; /* DURABLE: the result is true. Otherwise it could not be read. */
+    bool found;
+    struct idem_intent intent;
+    struct idem_send sends[IDEM_SENDS_MAX];
+    size_t send_count;
+    struct idem_event events[IDEM_READ_EVENTS_MAX]; /* Oldest first; the newest that fit. */
+    size_t event_count;
+    size_t event_total;
+    struct idem_payment payment;
+    struct idem_refund refund;
+    struct idem_due due[IDEM_READ_DUE_MAX];
+    size_t due_count;
+    int64_t next_due_us;  /* DUE: when the next one comes that is not due yet; 0: none. */
+    struct idem_buf kept; /* Text of the rows above. */
+    char memory[IDEM_READ_MEMORY_MAX];
+};
+
+struct idem_store;
+
+/* What a backend implements; store.c checks the caller first. */
+struct idem_store_ops {
+    unsigned version; /* First: a backend built for another version is refused unread. */
+    const char *name;
+    void (*submit)(struct idem_store *store, struct idem_store_batch *batch);
+    void (*read)(struct idem_store *store, struct idem_read *read);
+    void (*reap)(struct idem_store *store,
+                 struct idem_list *ret_batches,
+                 struct idem_list *ret_reads);
+    void (*stop)(struct idem_store *store);
+    void (*destroy)(struct idem_store *store);
+};
+
+#define IDEM_STORE_OPS_VERSION 1
+
+/* How a store is opened, whichever it is. */
+struct idem_store_options {
+    const struct idem_rules *rules; /* Borrowed as long as the store. */
+    struct idem_clock *clock;       /* Likewise. Raised to the newest time found in the store. */
+    void (*wake)(void *context);    /* Something can be reaped; from any thread. */
+    void *wake_context;
+    /*
+     * Digests that name the configuration under which records were made. The first start stores
+     * them, a later start with others is refused: another effect secret or scope rule would make
+     * every old key new.
+     */
+    struct idem_digest effect_secret_check;
+    struct idem_str scope_rule; /* "endpoint" or "principal". */
+};
+
+/* The part every backend shares. A backend's own struct begins with it. */
+struct idem_store {
+    const struct idem_store_ops *ops;
+    struct idem_store_options options;
+    int64_t incarnation; /* Of this opening; ends the leases of all earlier ones. */
+    size_t batches_in_flight;
+    size_t batches_in_flight_max; /* How many the backend can work on; 1 for sqlite. */
+    size_t reads_in_flight;
+    bool broken; /* An answer was UNKNOWN and this process must not go on: exit and start anew. */
+    bool stopped;
+};
+
+/* There is room for one more batch. */
+bool idem_store_has_room(const struct idem_store *store);
+
+void idem_store_submit(struct idem_store *store, struct idem_store_batch *batch);
+void idem_store_read(struct idem_store *store, struct idem_read *read);
+
+/* Moves finished batches and reads onto the lists, oldest first. */
+void idem_store_reap(struct idem_store *store,
+                     struct idem_list *ret_batches,
+                     struct idem_list *ret_reads);
+
+/* Accepts nothing more. What was accepted still completes and must still be reaped. */
+void idem_store_stop(struct idem_store *store);
+
+/* Everything was reaped. Accepts NULL. */
+void idem_store_destroy(struct idem_store *store);
+
+const char *idem_store_answer_name(enum idem_store_answer answer);
+
+#endif /* IDEM_STORE_STORE_H */
