@@ -3,10 +3,12 @@
  *
  * Reading makes a tape: an array of tokens in document order, in the caller's memory. Nothing is
  * allocated and nothing recurses. Numbers stay text: 9007199254740992 and ...993 are different
- * numbers here. Refused: duplicate member names (after unescaping, so "b" repeats "b"),
+ * numbers here. Refused: duplicate member names (after unescaping, so "\u0062" repeats "b"),
  * invalid UTF-8 (overlong, surrogates, above 10FFFF), lone surrogate escapes, a byte order mark,
  * raw control characters, leading zeros, anything after the value, nesting deeper than
- * IDEM_JSON_DEPTH_MAX, more tokens than the tape has room for.
+ * IDEM_JSON_DEPTH_MAX, more tokens than the tape has room for. Let through: \u0000, which unescapes
+ * to a zero byte, and noncharacters such as U+FFFF. No valid text of n bytes has more than
+ * (n + 1) / 2 tokens.
  */
 #ifndef IDEM_BASE_JSON_H
 #define IDEM_BASE_JSON_H
@@ -17,7 +19,8 @@
 
 #include "base/text.h"
 
-#define IDEM_JSON_DEPTH_MAX 32
+#define IDEM_JSON_DEPTH_MAX   32 /* An array in an array has depth two. */
+#define IDEM_JSON_IGNORED_MAX 16 /* Pointers that idem_json_canonical() takes. */
 
 enum idem_json_kind {
     IDEM_JSON_NONE = 0,
@@ -40,7 +43,12 @@ struct idem_json_token {
     struct idem_str raw;
     uint32_t count; /* Members of an object, elements of an array. */
     uint32_t next;  /* Index of the token behind this value and all in it. */
-    bool escaped;   /* A string that has escapes. */
+    /*
+     * The members of an object in the order of their unescaped names, by bytes: in the object the
+     * index of the first name, in a name that of the next one. Zero ends.
+     */
+    uint32_t sorted;
+    bool escaped; /* A string that has escapes. */
 };
 
 /*
@@ -60,7 +68,7 @@ struct idem_json_fault {
 
 void idem_json_init(struct idem_json *json, struct idem_json_token *tokens, size_t max);
 
-/* `text` is borrowed as long as the tape is used. False fills `*ret_fault`. */
+/* `text` is borrowed as long as the tape is used. False fills `*ret_fault` and empties the tape. */
 bool idem_json_parse(struct idem_json *json,
                      struct idem_str text,
                      struct idem_json_fault *ret_fault) IDEM_MUST_CHECK;
@@ -76,7 +84,9 @@ void idem_json_unescape(const struct idem_json *json, size_t index, struct idem_
  * no white space, strings with the fewest escapes, numbers by exact decimal value. Two texts have
  * the same form exactly if they mean the same. A number is written as [-]digits[e[-]exponent]
  * without a point and without trailing zeros: 1, 1.0, 1e0 and 10e-1 are all `1`; 100 is `1e2`;
- * any zero is `0`. Values at the JSON pointers (RFC 6901) in `ignored` are left out.
+ * any zero is `0`. Values at the JSON pointers (RFC 6901) in `ignored`, at most
+ * IDEM_JSON_IGNORED_MAX, are left out with their names; "" leaves out everything, and a pointer that
+ * is malformed or points nowhere leaves out nothing. The form is shorter than twice the text.
  * Fails only by `buf` being full, or when an exponent exceeds 64 bits (returns false).
  */
 bool idem_json_canonical(const struct idem_json *json,

@@ -40,6 +40,28 @@ void idem_list_push_front(struct idem_list *list, struct idem_list_node *node)
     list->count += 1;
 }
 
+void idem_list_insert_after(struct idem_list *list,
+                            struct idem_list_node *before,
+                            struct idem_list_node *node)
+{
+    if (before == NULL) {
+        idem_list_push_front(list, node);
+        return;
+    }
+    if (before->next == NULL) {
+        IDEM_ASSERT(list->last == before);
+        idem_list_push(list, node);
+        return;
+    }
+    list_check(list);
+    IDEM_ASSERT(before->linked);
+    IDEM_ASSERT(!node->linked);
+    *node = (struct idem_list_node){ .prev = before, .next = before->next, .linked = true };
+    before->next->prev = node;
+    before->next = node;
+    list->count += 1;
+}
+
 void idem_list_remove(struct idem_list *list, struct idem_list_node *node)
 {
     IDEM_ASSERT(node->linked);

@@ -24,6 +24,10 @@ struct idem_list {
 
 void idem_list_push(struct idem_list *list, struct idem_list_node *node);
 void idem_list_push_front(struct idem_list *list, struct idem_list_node *node);
+/* Puts `node` behind `before`, which is on the list; NULL: at the front. */
+void idem_list_insert_after(struct idem_list *list,
+                            struct idem_list_node *before,
+                            struct idem_list_node *node);
 void idem_list_remove(struct idem_list *list, struct idem_list_node *node);
 
 /* Takes the first node off, or returns NULL. */

@@ -106,6 +106,9 @@ struct idem_command {
     struct idem_scope scope; /* Which intent; also for evidence and due rows. */
     int64_t intent_row;      /* The store's handle if known; 0: find it by scope. */
 
+    /* The payment it will touch, where that is known; only batches are formed by it. */
+    struct idem_uid subject_payment_id;
+
     /* Stamped by the store when the first batch that runs it begins; kept when it runs again. */
     int64_t now_us;
     int64_t mono_us;

@@ -49,6 +49,15 @@ enum idem_effect_kind {
     IDEM_EFFECT_KIND_COUNT
 };
 
+/* What an attempt does at the provider. The values are stored: append only. */
+enum idem_step {
+    IDEM_STEP_NONE = 0,
+    IDEM_STEP_SEND,
+    IDEM_STEP_ASK,
+    IDEM_STEP_CLOSE,
+    IDEM_STEP_COUNT
+};
+
 /* Scope (principal, endpoint, key) as 128 bits of an HMAC: what the unique constraint is on. */
 struct idem_scope {
     uint8_t bytes[16];
@@ -96,13 +105,15 @@ struct idem_intent {
     uint32_t version; /* +1 with every write; every write compares it (P7). */
     struct idem_fingerprint fingerprint;
 
-    uint32_t epoch;        /* +1 at every acquisition. */
-    struct idem_uid token; /* Of the current attempt. */
-    int64_t incarnation;   /* Of the store when the lease was granted. */
-    int64_t lease_end_us;  /* Wall time. */
-    int64_t due_us;        /* When somebody must look again; 0 only when final (P8). */
-    uint32_t send_count;   /* Sends ever granted; send n has no = n, from one. */
-    uint32_t ask_count;    /* Recovery steps since it became unknown: the back-off's exponent. */
+    uint32_t epoch;               /* +1 at every acquisition. */
+    struct idem_uid token;        /* Of the current attempt. */
+    struct idem_uid last_command; /* Token of the command that wrote this row last. */
+    enum idem_step step;  /* What the attempt does; without a lease: what the next will do. */
+    int64_t incarnation;  /* Of the store when the lease was granted. */
+    int64_t lease_end_us; /* Wall time; 0: nobody acts on it. */
+    int64_t due_us;       /* When somebody must look again; 0 only when final (P8). */
+    uint32_t send_count;  /* Sends ever granted; send n has no = n, from one. */
+    uint32_t ask_count;   /* Questions since it became unknown: the back-off's exponent. */
 
     int64_t created_us;
     int64_t updated_us;
@@ -145,9 +156,10 @@ bool idem_intent_is_open(enum idem_intent_state state);  /* Somebody must still 
 
 const char *idem_intent_state_name(enum idem_intent_state state); /* "claimed" ... for timelines. */
 const char *idem_operation_state_name(enum idem_intent_state state); /* Wire: "processing" ... */
-const char *idem_endpoint_name(enum idem_endpoint endpoint);         /* "payments.create" ... */
-enum idem_endpoint idem_endpoint_from(struct idem_str name);         /* NONE if unknown. */
-const char *idem_effect_kind_name(enum idem_effect_kind kind);       /* "charge" ... */
+const char *idem_step_name(enum idem_step step);               /* "send", "ask", "close", "none". */
+const char *idem_endpoint_name(enum idem_endpoint endpoint);   /* "payments.create" ... */
+enum idem_endpoint idem_endpoint_from(struct idem_str name);   /* NONE if unknown. */
+const char *idem_effect_kind_name(enum idem_effect_kind kind); /* "charge" ... */
 char idem_effect_kind_letter(enum idem_effect_kind kind);
 
 /* Asserts what must hold of every intent in its state; called on both sides of a store. */

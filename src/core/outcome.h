@@ -25,4 +25,7 @@ struct idem_outcome {
 /* Copies what a release needs out of the decision. */
 void idem_outcome_take(struct idem_outcome *outcome, const struct idem_decision *decision);
 
+/* Copies an outcome with its text. */
+void idem_outcome_copy(struct idem_outcome *outcome, const struct idem_outcome *from);
+
 #endif /* IDEM_CORE_OUTCOME_H */

@@ -107,6 +107,12 @@ enum idem_err idem_engine_recover(struct idem_engine *engine,
 /* How many more idem_engine_recover() would be taken. */
 size_t idem_engine_recovery_room(const struct idem_engine *engine);
 
+/*
+ * The earliest wall time at which something planned by a commit since the last call is due, or
+ * INT64_MAX. A hint that saves a worker from polling; the store's due times are the truth.
+ */
+int64_t idem_engine_take_due_hint(struct idem_engine *engine);
+
 /* Moves everything on as far as it goes without waiting. */
 void idem_engine_step(struct idem_engine *engine);
 
@@ -116,6 +122,9 @@ int64_t idem_engine_wake_us(const struct idem_engine *engine);
 /* Finished requests (struct idem_request.node) and reads (struct idem_read.node). */
 void idem_engine_reap(struct idem_engine *engine, struct idem_list *ret_requests);
 void idem_engine_reap_reads(struct idem_engine *engine, struct idem_list *ret_reads);
+
+/* Likewise the reads of kind DUE and LEFT, which are a worker's. */
+void idem_engine_reap_due_reads(struct idem_engine *engine, struct idem_list *ret_reads);
 
 /* New claims are refused while set: disk below its reserve. Settling never is. */
 void idem_engine_set_reserve_low(struct idem_engine *engine, bool low);

@@ -1,0 +1,34 @@
+/*
+ * Names for what commands carry, as they stand in timelines.
+ */
+#include "core/command.h"
+
+#include "base/bug.h"
+
+const char *idem_outcome_kind_name(enum idem_outcome_kind kind)
+{
+    static const char *const names[IDEM_OUTCOME_COUNT] = {
+        [IDEM_OUTCOME_NONE] = "none",
+        [IDEM_OUTCOME_UNKNOWN] = "no usable answer",
+        [IDEM_OUTCOME_SUCCESS] = "success",
+        [IDEM_OUTCOME_REFUSED_FINAL] = "refused",
+        [IDEM_OUTCOME_NOT_EXECUTED] = "not executed",
+        [IDEM_OUTCOME_PROCESSING] = "processing",
+        [IDEM_OUTCOME_NOT_FOUND] = "not found",
+        [IDEM_OUTCOME_CLOSED_UNPAID] = "closed, unpaid",
+    };
+    IDEM_ASSERT(kind < IDEM_OUTCOME_COUNT);
+    return names[kind];
+}
+
+const char *idem_evidence_source_name(enum idem_evidence_source source)
+{
+    static const char *const names[IDEM_SOURCE_COUNT] = {
+        [IDEM_SOURCE_NONE] = "none",
+        [IDEM_SOURCE_SEND] = "send",
+        [IDEM_SOURCE_QUERY] = "query",
+        [IDEM_SOURCE_CLOSE] = "close",
+    };
+    IDEM_ASSERT(source < IDEM_SOURCE_COUNT);
+    return names[source];
+}

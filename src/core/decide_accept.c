@@ -1,0 +1,392 @@
+/*
+ * A caller's request: claim, join, replay, refuse, or run a released key again.
+ *
+ * The order of questions is the contract:
+ *   1. Did this very command run before? Then nothing new happens.
+ *   2. Is there a record? An abandoned key refuses everybody; another fingerprint is refused without a
+ *      word about the first request (P5); a final one replays (P4); one in flight is joined; a
+ *      released one runs again under all checks.
+ *   3. No record: a request older than our memory is refused, since absence proves nothing about it.
+ *   4. What the facts refuse (order number taken, state, sums) is the intent's final answer and is
+ *      stored, so that a delayed copy can never run later.
+ *   5. Otherwise rows, reservation, encoded request and grant stand in one decision (P1, P11).
+ */
+#include "core/decide_internal.h"
+
+#include "base/bug.h"
+#include "base/currency.h"
+#include "base/money.h"
+
+static const struct idem_str no_text = { .data = NULL, .len = 0 };
+
+enum match {
+    MATCH_SAME,
+    MATCH_OTHER,
+    MATCH_UNDECIDABLE, /* The record's rule or secret is not among those offered. */
+};
+
+static enum match fingerprint_match(const struct idem_accept *accept,
+                                    const struct idem_fingerprint *recorded)
+{
+    for (uint32_t i = 0; i < accept->fingerprint_count; i++) {
+        const struct idem_fingerprint *offered = &accept->fingerprints[i];
+        if (offered->rule_id == recorded->rule_id && offered->secret_id == recorded->secret_id) {
+            return idem_digest_equal(offered->digest, recorded->digest) ? MATCH_SAME : MATCH_OTHER;
+        }
+    }
+    return MATCH_UNDECIDABLE;
+}
+
+static enum idem_effect_kind effect_kind(const struct idem_accept *accept)
+{
+    switch (accept->endpoint) {
+    case IDEM_ENDPOINT_PAYMENTS_CREATE:
+        return accept->capture_mode == IDEM_CAPTURE_AUTOMATIC ? IDEM_EFFECT_KIND_CHARGE
+                                                              : IDEM_EFFECT_KIND_AUTHORIZE;
+    case IDEM_ENDPOINT_PAYMENTS_CAPTURE:
+        return IDEM_EFFECT_KIND_CAPTURE;
+    case IDEM_ENDPOINT_PAYMENTS_CANCEL:
+        return IDEM_EFFECT_KIND_CANCEL;
+    case IDEM_ENDPOINT_REFUNDS_CREATE:
+        return IDEM_EFFECT_KIND_REFUND;
+    case IDEM_ENDPOINT_NONE:
+    case IDEM_ENDPOINT_COUNT:
+        break;
+    }
+    IDEM_UNREACHABLE();
+}
+
+/* The record as it begins; state and effect follow. */
+static void begin_intent(struct idem_turn *turn)
+{
+    const struct idem_command *command = turn->command;
+    const struct idem_accept *accept = &command->accept;
+    IDEM_ASSERT(accept->fingerprint_count > 0);
+    *turn->intent = (struct idem_intent){
+        .id = command->intent_id,
+        .scope = command->scope,
+        .principal = accept->principal,
+        .key = accept->key,
+        .endpoint = accept->endpoint,
+        .state = IDEM_INTENT_CLAIMED,
+        .fingerprint = accept->fingerprints[0],
+        .created_us = command->now_us,
+        .patience_us = command->now_us + accept->wait_us,
+    };
+}
+
+static void begin_payment(struct idem_turn *turn, const struct idem_provider_rules *provider)
+{
+    const struct idem_command *command = turn->command;
+    const struct idem_accept *accept = &command->accept;
+    *turn->payment = (struct idem_payment){
+        .id = command->resource_id,
+        .state = IDEM_PAYMENT_PENDING,
+        .principal = accept->principal,
+        .order_no = accept->order_no,
+        .capture_mode = accept->capture_mode,
+        .amount_minor = accept->amount_minor,
+        .currency = accept->currency,
+        .entry = provider->entry,
+        .account = provider->account,
+        .region = provider->region,
+        .effect_id = turn->intent->effect.id,
+        .method = accept->method,
+        .description = accept->description,
+        .metadata = accept->metadata,
+        .created_us = command->now_us,
+    };
+    idem_turn_write_payment(turn);
+    turn->intent->payment_row = 0; /* The store puts the new row in. */
+    turn->intent->payment_id = turn->payment->id;
+}
+
+/* The effect id: what kind it is, then what the key derives. The same for every send, for ever. */
+static struct idem_str effect_id(struct idem_turn *turn, enum idem_effect_kind kind)
+{
+    struct idem_buf *scratch = &turn->decision->scratch;
+    size_t from = scratch->len;
+    idem_buf_add_char(scratch, idem_effect_kind_letter(kind));
+    idem_buf_add(scratch, turn->command->accept.effect_id_tail);
+    IDEM_ASSERT(!scratch->full);
+    struct idem_str id = idem_str_slice(idem_buf_str(scratch), from, scratch->len - from);
+    IDEM_ASSERT(id.len == IDEM_EFFECT_ID_LEN);
+    return id;
+}
+
+static void begin_effect(struct idem_turn *turn,
+                         const struct idem_provider_rules *provider,
+                         int64_t amount_minor,
+                         struct idem_str currency)
+{
+    enum idem_effect_kind kind = effect_kind(&turn->command->accept);
+    turn->intent->effect = (struct idem_effect){
+        .kind = kind,
+        .id = effect_id(turn, kind),
+        .entry = provider->entry,
+        .account = provider->account,
+        .region = provider->region,
+        .amount_minor = amount_minor,
+        .currency = currency,
+    };
+}
+
+/* Encodes what will be sent, once; every send of this intent uses these bytes. */
+static void encode_request(struct idem_turn *turn, const struct idem_provider_rules *provider)
+{
+    struct idem_buf *scratch = &turn->decision->scratch;
+    size_t from = scratch->len;
+    bool is_payment = turn->intent->endpoint == IDEM_ENDPOINT_PAYMENTS_CREATE;
+    struct idem_effect_order order = {
+        .effect = &turn->intent->effect,
+        .order_no = turn->payment->order_no,
+        .method = is_payment ? turn->payment->method : no_text,
+        .description = is_payment ? turn->payment->description : no_text,
+        .payment_effect_id = is_payment ? no_text : turn->payment->effect_id,
+        .payment_reference = is_payment ? no_text : turn->payment->reference,
+    };
+    provider->encode(&order, scratch);
+    IDEM_ASSERT(!scratch->full);
+    turn->intent->effect.request = idem_str_slice(idem_buf_str(scratch), from, scratch->len - from);
+    IDEM_ASSERT(turn->intent->effect.request.len <= IDEM_REQUEST_MAX);
+}
+
+static struct idem_str refusal_detail(enum idem_problem problem)
+{
+    if (problem == IDEM_PROBLEM_ORDER_EXISTS) {
+        return IDEM_STR(
+            "Nothing was executed for this request. Look at the payment that holds the "
+            "order number before you pay again.");
+    }
+    if (problem == IDEM_PROBLEM_REFUND_EXISTS) {
+        return IDEM_STR(
+            "Nothing was executed for this request. Look at the refund that holds the "
+            "number before you refund again.");
+    }
+    return IDEM_STR(
+        "Nothing was executed, and this key will never execute anything. Correct the "
+        "request and send it under a new key.");
+}
+
+/* The facts say no: that is the final answer of this intent. Nothing was reserved. */
+static void refuse(struct idem_turn *turn, enum idem_problem problem)
+{
+    const struct idem_facts *facts = turn->facts;
+    struct idem_problem_details details = {
+        .problem = problem,
+        .detail = refusal_detail(problem),
+        .operation_id = turn->intent->id,
+    };
+    if (problem == IDEM_PROBLEM_ORDER_EXISTS) {
+        details.payment_id = facts->order_holder.id;
+    } else if (problem == IDEM_PROBLEM_REFUND_EXISTS) {
+        details.refund_id = facts->refund_holder.id;
+    } else if (turn->payment->row != 0 && problem != IDEM_PROBLEM_PAYMENT_MISSING) {
+        details.payment_id = turn->payment->id;
+    }
+    idem_turn_acquire(turn);
+    struct idem_answer answer = idem_answer_problem(&details, &turn->decision->scratch);
+    idem_turn_finish(turn, IDEM_INTENT_FAILED, problem, answer);
+    idem_turn_event(turn, IDEM_EVENT_FAILED, idem_str_from(idem_problem_entry(problem)->code));
+}
+
+/* Everything is written and reserved: on the wire if there is a place, in the queue if not. */
+static void start(struct idem_turn *turn)
+{
+    idem_turn_acquire(turn);
+    if (turn->command->slot) {
+        idem_turn_grant_send(turn);
+        return;
+    }
+    turn->intent->state = IDEM_INTENT_CLAIMED;
+    idem_turn_plan(turn, IDEM_STEP_SEND, turn->command->now_us);
+    idem_turn_event(turn, IDEM_EVENT_CLAIMED, no_text);
+    turn->decision->release.kind = IDEM_RELEASE_WAIT;
+}
+
+static void create_payment(struct idem_turn *turn)
+{
+    const struct idem_accept *accept = &turn->command->accept;
+    const struct idem_provider_rules *provider = idem_rules_provider(turn->rules, accept->entry);
+    IDEM_ASSERT(provider != NULL); /* The edge knows the same list. */
+    begin_intent(turn);
+    if (turn->facts->order_holder.row != 0) {
+        refuse(turn, IDEM_PROBLEM_ORDER_EXISTS);
+        return;
+    }
+    begin_effect(turn, provider, accept->amount_minor, accept->currency);
+    begin_payment(turn, provider);
+    encode_request(turn, provider);
+    start(turn);
+}
+
+/* How much a capture, cancel or refund is about: as asked, or all that is left. */
+static enum idem_problem wanted_amount(const struct idem_turn *turn, int64_t *ret_minor)
+{
+    const struct idem_accept *accept = &turn->command->accept;
+    const struct idem_payment *payment = &turn->facts->payment;
+    bool is_refund = accept->endpoint == IDEM_ENDPOINT_REFUNDS_CREATE;
+    if (accept->endpoint == IDEM_ENDPOINT_PAYMENTS_CANCEL || accept->amount_text.len == 0) {
+        int64_t left =
+            is_refund ? idem_payment_refundable(payment) : idem_payment_capturable(payment);
+        *ret_minor = left;
+        return left > 0 ? IDEM_PROBLEM_NONE : IDEM_PROBLEM_STATE_CONFLICT;
+    }
+    int exponent = idem_currency_exponent(payment->currency);
+    IDEM_ASSERT(exponent >= 0);
+    if (idem_amount_parse(accept->amount_text, exponent, ret_minor) != IDEM_AMOUNT_OK) {
+        return IDEM_PROBLEM_AMOUNT_INVALID;
+    }
+    return IDEM_PROBLEM_NONE;
+}
+
+static void act_on_payment(struct idem_turn *turn)
+{
+    const struct idem_accept *accept = &turn->command->accept;
+    const struct idem_payment *payment = &turn->facts->payment;
+    begin_intent(turn);
+    if (payment->row == 0 || !idem_str_equal(payment->principal, accept->principal)) {
+        *turn->payment = (struct idem_payment){ .row = 0 };
+        refuse(turn, IDEM_PROBLEM_PAYMENT_MISSING);
+        return;
+    }
+    const struct idem_provider_rules *provider = idem_rules_provider(turn->rules, payment->entry);
+    if (provider == NULL) { /* Taken out of the configuration; nothing can be sent. */
+        *turn->intent = turn->facts->intent;
+        idem_turn_reply(turn, IDEM_PROBLEM_UNAVAILABLE, false);
+        return;
+    }
+    turn->intent->payment_row = payment->row;
+    turn->intent->payment_id = payment->id;
+    if (turn->facts->refund_holder.row != 0) {
+        refuse(turn, IDEM_PROBLEM_REFUND_EXISTS);
+        return;
+    }
+    int64_t amount_minor = 0;
+    enum idem_problem problem = wanted_amount(turn, &amount_minor);
+    if (problem == IDEM_PROBLEM_NONE) {
+        begin_effect(turn, provider, amount_minor, payment->currency);
+        problem = idem_turn_reserve(turn, provider);
+    }
+    if (problem != IDEM_PROBLEM_NONE) {
+        turn->intent->effect = (struct idem_effect){ .kind = IDEM_EFFECT_KIND_NONE };
+        refuse(turn, problem);
+        return;
+    }
+    if (accept->endpoint == IDEM_ENDPOINT_REFUNDS_CREATE) {
+        idem_turn_begin_refund(turn, accept->refund_no);
+    }
+    encode_request(turn, provider);
+    start(turn);
+}
+
+/* Why a released key cannot run again, after taking its reservation if it can. */
+static enum idem_problem reserve_again(struct idem_turn *turn,
+                                       const struct idem_provider_rules *provider)
+{
+    if (turn->intent->send_count >= IDEM_SENDS_MAX) {
+        return IDEM_PROBLEM_ABANDONED;
+    }
+    if (turn->facts->order_holder.row != 0) {
+        return IDEM_PROBLEM_ORDER_EXISTS;
+    }
+    if (turn->facts->refund_holder.row != 0) {
+        return IDEM_PROBLEM_REFUND_EXISTS;
+    }
+    return idem_turn_reserve(turn, provider);
+}
+
+/*
+ * A released key runs again: the same effect id, the same stored bytes, new business rows, and all
+ * checks anew, since the world has moved on.
+ */
+static void reclaim(struct idem_turn *turn)
+{
+    struct idem_intent *intent = turn->intent;
+    const struct idem_provider_rules *provider =
+        idem_rules_provider(turn->rules, intent->effect.entry);
+    if (provider == NULL) {
+        idem_turn_reply(turn, IDEM_PROBLEM_UNAVAILABLE, false);
+        return;
+    }
+    idem_turn_write_intent(turn);
+    intent->patience_us = turn->command->now_us + turn->command->accept.wait_us;
+    intent->unknown_since_us = 0;
+    intent->ask_count = 0;
+    intent->effect.close_asked = false;
+    intent->state = IDEM_INTENT_CLAIMED;
+
+    enum idem_problem problem = reserve_again(turn, provider);
+    if (problem != IDEM_PROBLEM_NONE) {
+        refuse(turn, problem);
+        return;
+    }
+    if (intent->endpoint == IDEM_ENDPOINT_PAYMENTS_CREATE) {
+        idem_turn_renew_payment(turn);
+    } else if (intent->endpoint == IDEM_ENDPOINT_REFUNDS_CREATE) {
+        idem_turn_renew_refund(turn);
+    }
+    idem_turn_event(turn, IDEM_EVENT_RECLAIMED, no_text);
+    start(turn);
+}
+
+static void accept_absent(struct idem_turn *turn)
+{
+    const struct idem_accept *accept = &turn->command->accept;
+    int64_t memory_begins_us = turn->command->now_us - turn->rules->answer_retention_us;
+    if (accept->first_sent_us != 0 && accept->first_sent_us < memory_begins_us) {
+        idem_turn_reply(turn, IDEM_PROBLEM_TOO_OLD, false);
+        return;
+    }
+    if (accept->endpoint == IDEM_ENDPOINT_PAYMENTS_CREATE) {
+        create_payment(turn);
+    } else {
+        act_on_payment(turn);
+    }
+}
+
+static void accept_known(struct idem_turn *turn)
+{
+    const struct idem_accept *accept = &turn->command->accept;
+    const struct idem_intent *recorded = &turn->facts->intent;
+    if (!idem_str_equal(recorded->principal, accept->principal) ||
+        !idem_str_equal(recorded->key, accept->key)) {
+        idem_turn_reply(turn, IDEM_PROBLEM_INTERNAL, false); /* Two scopes with one digest. */
+        return;
+    }
+    if (recorded->problem == IDEM_PROBLEM_ABANDONED) {
+        idem_turn_reply(turn, IDEM_PROBLEM_NONE, true);
+        return;
+    }
+    switch (fingerprint_match(accept, &recorded->fingerprint)) {
+    case MATCH_SAME:
+        break;
+    case MATCH_OTHER:
+        idem_turn_reply(turn, IDEM_PROBLEM_KEY_REUSED, false);
+        return;
+    case MATCH_UNDECIDABLE:
+        idem_turn_reply(turn, IDEM_PROBLEM_UNAVAILABLE, false);
+        return;
+    }
+    if (idem_intent_is_final(recorded->state)) {
+        idem_turn_reply(turn, IDEM_PROBLEM_NONE, true);
+        return;
+    }
+    if (recorded->state == IDEM_INTENT_RELEASED) {
+        reclaim(turn);
+        return;
+    }
+    turn->decision->release.kind = IDEM_RELEASE_WAIT;
+}
+
+void idem_decide_accept(struct idem_turn *turn)
+{
+    if (idem_turn_repeat(turn)) {
+        return;
+    }
+    if (turn->facts->intent.row == 0) {
+        accept_absent(turn);
+    } else {
+        accept_known(turn);
+    }
+}

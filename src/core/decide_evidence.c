@@ -1,0 +1,424 @@
+/*
+ * Something was learned about an effect. Evidence settles whoever brings it; silence settles
+ * nothing.
+ *
+ * Three things are kept apart here, and mixing them up is how money is lost:
+ *
+ *   the provider's final word   about this effect id, entry, account, region, amount and currency. It
+ *                               settles any intent that is not final, also one whose attempt was
+ *                               superseded (P7), and contradicts one that is: history stays, a case
+ *                               opens.
+ *   "not executed"              belongs to one send and only its own attempt may report it. The
+ *                               intent is released only when every send is so proven; while one is
+ *                               unresolved, another's refusal or "not executed" counts as silence.
+ *   everything else             silence. Only the current attempt's silence moves the intent on, by
+ *                               the recovery table; a late attempt's is noted and no more.
+ */
+#include "core/decide_internal.h"
+
+#include "base/bug.h"
+
+static const struct idem_str no_text = { .data = NULL, .len = 0 };
+
+static bool same_place(const struct idem_effect *effect, const struct idem_evidence *evidence)
+{
+    return idem_str_equal(effect->entry, evidence->entry) &&
+           idem_str_equal(effect->account, evidence->account) &&
+           idem_str_equal(effect->region, evidence->region);
+}
+
+static bool same_money(const struct idem_effect *effect, const struct idem_evidence *evidence)
+{
+    return idem_str_equal(effect->id, evidence->effect_id) &&
+           effect->amount_minor == evidence->amount_minor &&
+           idem_str_equal(effect->currency, evidence->currency);
+}
+
+/* The send that the evidence answers, if this attempt owns it; NULL otherwise. */
+static const struct idem_send *own_send(const struct idem_turn *turn)
+{
+    const struct idem_evidence *evidence = &turn->command->evidence;
+    if (evidence->source != IDEM_SOURCE_SEND) {
+        return NULL;
+    }
+    for (size_t i = 0; i < turn->facts->send_count; i++) {
+        const struct idem_send *send = &turn->facts->sends[i];
+        if (send->no == evidence->send_no && idem_uid_equal(send->token, evidence->token)) {
+            return send;
+        }
+    }
+    return NULL;
+}
+
+/* Notes how a send ended. Once only: a resolved send stays as it is. */
+static void resolve_send(struct idem_turn *turn, enum idem_send_state state)
+{
+    struct idem_decision *decision = turn->decision;
+    const struct idem_send *send = own_send(turn);
+    if (send == NULL || send->state != IDEM_SEND_OPEN) {
+        return;
+    }
+    IDEM_ASSERT(decision->send_write_count < IDEM_SEND_WRITES_MAX);
+    struct idem_send_write *write = &decision->sends[decision->send_write_count];
+    *write = (struct idem_send_write){ .write = IDEM_WRITE_UPDATE, .row = *send };
+    write->row.state = state;
+    decision->send_write_count += 1;
+    turn->resolved_send_no = send->no;
+    idem_turn_write_intent(turn); /* A send changes only together with its intent. */
+}
+
+static size_t open_sends(const struct idem_turn *turn)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < turn->facts->send_count; i++) {
+        if (idem_turn_send_is_open(turn, &turn->facts->sends[i])) {
+            count += 1;
+        }
+    }
+    return count;
+}
+
+static bool any_send_refused(const struct idem_turn *turn)
+{
+    for (size_t i = 0; i < turn->facts->send_count; i++) {
+        if (turn->facts->sends[i].state == IDEM_SEND_REFUSED) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static enum idem_partial_capture partial_capture(const struct idem_turn *turn)
+{
+    const struct idem_provider_rules *provider =
+        idem_rules_provider(turn->rules, turn->intent->effect.entry);
+    return provider != NULL ? provider->partial_capture : IDEM_PARTIAL_MANY;
+}
+
+/* The money moved: sums, states and the answer that everybody gets from now on. */
+static struct idem_answer apply_success(struct idem_turn *turn)
+{
+    struct idem_buf *scratch = &turn->decision->scratch;
+    struct idem_str reference = turn->intent->effect.reference;
+    int64_t amount_minor = turn->intent->effect.amount_minor;
+    enum idem_payment_state payment_from = turn->payment->state;
+    enum idem_refund_state refund_from = turn->refund->state;
+    struct idem_answer answer = { .status = 0 };
+
+    idem_turn_write_payment(turn);
+    switch (turn->intent->effect.kind) {
+    case IDEM_EFFECT_KIND_NONE:
+    case IDEM_EFFECT_KIND_COUNT:
+        IDEM_UNREACHABLE();
+    case IDEM_EFFECT_KIND_CHARGE:
+    case IDEM_EFFECT_KIND_AUTHORIZE:
+        idem_payment_made(turn->payment);
+        turn->payment->reference = reference;
+        answer = idem_answer_payment(201, turn->payment, scratch);
+        break;
+    case IDEM_EFFECT_KIND_CAPTURE:
+        idem_payment_captured(turn->payment, amount_minor, partial_capture(turn));
+        answer = idem_answer_payment(200, turn->payment, scratch);
+        break;
+    case IDEM_EFFECT_KIND_CANCEL:
+        idem_payment_canceled(turn->payment);
+        answer = idem_answer_payment(200, turn->payment, scratch);
+        break;
+    case IDEM_EFFECT_KIND_REFUND:
+        idem_payment_refunded(turn->payment, amount_minor);
+        idem_turn_write_refund(turn);
+        turn->refund->state = IDEM_REFUND_SUCCEEDED;
+        turn->refund->reference = reference;
+        answer = idem_answer_refund(201, turn->refund, scratch);
+        break;
+    }
+    idem_turn_payment_moved(turn, payment_from);
+    idem_turn_refund_moved(turn, refund_from);
+    return answer;
+}
+
+static void settle_success(struct idem_turn *turn)
+{
+    const struct idem_evidence *evidence = &turn->command->evidence;
+    idem_turn_write_intent(turn);
+    turn->intent->effect.reference = evidence->reference;
+    struct idem_answer answer = apply_success(turn);
+    idem_turn_finish(turn, IDEM_INTENT_SUCCEEDED, IDEM_PROBLEM_NONE, answer);
+    idem_turn_event_send(turn, IDEM_EVENT_SUCCEEDED, evidence->send_no,
+                         idem_str_from(idem_evidence_source_name(evidence->source)));
+}
+
+static void settle_refused(struct idem_turn *turn, struct idem_str code, struct idem_str message)
+{
+    struct idem_problem_details details = {
+        .problem = IDEM_PROBLEM_DECLINED,
+        .detail =
+            IDEM_STR("The provider refused and no money moved. This key is over; another try is "
+                     "a new intent under a new key."),
+        .operation_id = turn->intent->id,
+        .payment_id = turn->intent->payment_id,
+        .provider_code = code,
+        .provider_message = message,
+    };
+    struct idem_answer answer = idem_answer_problem(&details, &turn->decision->scratch);
+    idem_turn_return_reservation(turn, code);
+    idem_turn_finish(turn, IDEM_INTENT_FAILED, IDEM_PROBLEM_DECLINED, answer);
+    idem_turn_event_send(turn, IDEM_EVENT_FAILED, turn->command->evidence.send_no, code);
+}
+
+static bool can_be_asked(const struct idem_turn *turn)
+{
+    const struct idem_effect *effect = &turn->intent->effect;
+    const struct idem_provider_rules *provider = idem_rules_provider(turn->rules, effect->entry);
+    return provider != NULL && provider->capability[effect->kind].query != IDEM_QUERY_NONE;
+}
+
+static void park_now(struct idem_turn *turn, enum idem_case_kind kind, struct idem_str detail)
+{
+    bool was_parked = turn->intent->state == IDEM_INTENT_PARKED;
+    idem_turn_write_intent(turn);
+    if (turn->intent->unknown_since_us == 0) {
+        turn->intent->unknown_since_us = turn->command->now_us;
+    }
+    turn->intent->state = IDEM_INTENT_PARKED;
+    idem_turn_plan(turn, can_be_asked(turn) ? IDEM_STEP_ASK : IDEM_STEP_NONE,
+                   turn->command->now_us + turn->rules->parked_ask_us);
+    idem_turn_event(turn, IDEM_EVENT_PARKED, detail);
+    if (!was_parked) {
+        idem_turn_case(turn, kind, detail);
+    }
+}
+
+/* Nothing was learned, or nothing that settles: note it, and let the table say what follows. */
+static void silence(struct idem_turn *turn)
+{
+    static const enum idem_event_kind kinds[IDEM_SOURCE_COUNT] = {
+        [IDEM_SOURCE_SEND] = IDEM_EVENT_SEND_SILENT,
+        [IDEM_SOURCE_QUERY] = IDEM_EVENT_ASK_ANSWERED,
+        [IDEM_SOURCE_CLOSE] = IDEM_EVENT_CLOSE_ANSWERED,
+    };
+    const struct idem_evidence *evidence = &turn->command->evidence;
+    enum idem_event_kind kind = kinds[evidence->source];
+    if (evidence->source == IDEM_SOURCE_SEND && evidence->outcome == IDEM_OUTCOME_PROCESSING) {
+        kind = IDEM_EVENT_SEND_PROCESSING;
+    }
+    idem_turn_write_intent(turn);
+    idem_turn_event_send(turn, kind, evidence->send_no,
+                         idem_str_from(idem_outcome_kind_name(evidence->outcome)));
+
+    if (!idem_uid_equal(turn->facts->intent.token, evidence->token)) {
+        return; /* Superseded: somebody else is on it. */
+    }
+    idem_turn_unknown(turn);
+    const struct idem_provider_rules *provider =
+        idem_rules_provider(turn->rules, turn->intent->effect.entry);
+    if (provider == NULL) {
+        idem_turn_plan(turn, IDEM_STEP_ASK, turn->command->now_us + turn->rules->ask_max_us);
+        return;
+    }
+    struct idem_recovery_view view = idem_turn_view(turn, provider);
+    view.source = evidence->source;
+    view.outcome = evidence->outcome;
+    view.asked_us = evidence->asked_us;
+    view.retry_after_us = evidence->retry_after_us;
+    idem_turn_follow(turn, idem_recovery_next(&view));
+}
+
+static void release(struct idem_turn *turn)
+{
+    idem_turn_return_reservation(turn, IDEM_STR("not_executed"));
+    turn->intent->state = IDEM_INTENT_RELEASED;
+    idem_turn_plan(turn, IDEM_STEP_NONE, turn->command->now_us + turn->rules->release_us);
+    idem_turn_event(turn, IDEM_EVENT_RELEASED, no_text);
+    idem_turn_reply(turn, IDEM_PROBLEM_NOT_EXECUTED, false);
+    turn->decision->release.retry_after_us = turn->command->evidence.retry_after_us;
+}
+
+/* Every send is proven not executed: try again while the first caller waits, release after. */
+static void retry_or_release(struct idem_turn *turn)
+{
+    struct idem_intent *intent = turn->intent;
+    int64_t pause_us = turn->rules->retry_first_us;
+    for (uint32_t i = 1; i < intent->send_count && i < 16; i++) {
+        pause_us *= 2;
+    }
+    if (turn->command->evidence.retry_after_us > pause_us) {
+        pause_us = turn->command->evidence.retry_after_us;
+    }
+    int64_t at_us = turn->command->now_us + pause_us;
+    if (at_us >= intent->patience_us || intent->send_count >= IDEM_SENDS_MAX) {
+        release(turn);
+        return;
+    }
+    intent->state = IDEM_INTENT_CLAIMED;
+    idem_turn_plan(turn, IDEM_STEP_SEND, at_us);
+}
+
+static void not_executed(struct idem_turn *turn)
+{
+    const struct idem_send *send = own_send(turn);
+    if (send == NULL || send->state != IDEM_SEND_OPEN) {
+        return; /* Not its own, or resolved before: nothing new. */
+    }
+    resolve_send(turn, IDEM_SEND_NOT_EXECUTED);
+    idem_turn_event_send(turn, IDEM_EVENT_SEND_NOT_EXECUTED, send->no,
+                         turn->command->evidence.code);
+    if (open_sends(turn) > 0) {
+        silence(turn);
+        return;
+    }
+    if (any_send_refused(turn)) { /* One send was refused for good, and now none is open. */
+        settle_refused(turn, IDEM_STR("refused"), no_text);
+        return;
+    }
+    retry_or_release(turn);
+}
+
+/* "This id can no longer succeed", about an intent that is not final. */
+static void refused(struct idem_turn *turn)
+{
+    const struct idem_evidence *evidence = &turn->command->evidence;
+    if (!same_place(&turn->intent->effect, evidence) ||
+        !idem_str_equal(turn->intent->effect.id, evidence->effect_id)) {
+        silence(turn);
+        return;
+    }
+    if (evidence->source == IDEM_SOURCE_SEND) {
+        resolve_send(turn, IDEM_SEND_REFUSED);
+        if (open_sends(turn) > 0) {
+            idem_turn_event_send(turn, IDEM_EVENT_SEND_REFUSED, evidence->send_no, evidence->code);
+            silence(turn);
+            return;
+        }
+    }
+    settle_refused(turn, evidence->code, evidence->message);
+}
+
+/*
+ * "Closed, and nothing moved" is final only where the provider declares it, and only as the
+ * answer to a question: the answer to the close itself may be about to be overtaken.
+ */
+static void closed_unpaid(struct idem_turn *turn)
+{
+    const struct idem_provider_rules *provider =
+        idem_rules_provider(turn->rules, turn->intent->effect.entry);
+    enum idem_evidence_source source = turn->command->evidence.source;
+    bool is_final =
+        provider != NULL && provider->capability[turn->intent->effect.kind].close_is_final;
+    if (is_final && source != IDEM_SOURCE_CLOSE) {
+        refused(turn);
+        return;
+    }
+    silence(turn);
+}
+
+static void success(struct idem_turn *turn)
+{
+    const struct idem_evidence *evidence = &turn->command->evidence;
+    if (!same_place(&turn->intent->effect, evidence)) {
+        park_now(turn, IDEM_CASE_MISMATCH, IDEM_STR("done at another entry, account or region"));
+        return;
+    }
+    if (!same_money(&turn->intent->effect, evidence)) {
+        park_now(turn, IDEM_CASE_MISMATCH, IDEM_STR("done, but another id, amount or currency"));
+        return;
+    }
+    resolve_send(turn, IDEM_SEND_ANSWERED);
+    settle_success(turn);
+}
+
+/*
+ * A released intent that succeeded after all: the provider executed what it had said it had not. It
+ * settles on new business rows if they still fit; it never runs again.
+ */
+static void success_after_release(struct idem_turn *turn)
+{
+    struct idem_intent *intent = turn->intent;
+    const struct idem_provider_rules *provider =
+        idem_rules_provider(turn->rules, intent->effect.entry);
+    const struct idem_facts *facts = turn->facts;
+    bool fits = provider != NULL && facts->order_holder.row == 0 && facts->refund_holder.row == 0 &&
+                same_place(&intent->effect, &turn->command->evidence) &&
+                same_money(&intent->effect, &turn->command->evidence) &&
+                idem_turn_reserve(turn, provider) == IDEM_PROBLEM_NONE;
+    if (!fits) {
+        park_now(turn, IDEM_CASE_NO_ROOM, IDEM_STR("done after release, but there is no room"));
+        return;
+    }
+    if (intent->endpoint == IDEM_ENDPOINT_PAYMENTS_CREATE) {
+        idem_turn_renew_payment(turn);
+    } else if (intent->endpoint == IDEM_ENDPOINT_REFUNDS_CREATE) {
+        idem_turn_renew_refund(turn);
+    }
+    settle_success(turn);
+}
+
+/* Evidence against a final state, or for it. History stays as it is. */
+static void after_the_end(struct idem_turn *turn)
+{
+    const struct idem_evidence *evidence = &turn->command->evidence;
+    bool succeeded = turn->intent->state == IDEM_INTENT_SUCCEEDED;
+    bool says_done = evidence->outcome == IDEM_OUTCOME_SUCCESS;
+    bool says_not =
+        evidence->outcome == IDEM_OUTCOME_REFUSED_FINAL && evidence->source == IDEM_SOURCE_QUERY;
+    bool contradicts = succeeded ? says_not : says_done;
+    if (!contradicts) {
+        return;
+    }
+    struct idem_str detail = succeeded ? IDEM_STR("the provider no longer knows it as done")
+                                       : IDEM_STR("done at the provider after it failed here");
+    idem_turn_write_intent(turn);
+    idem_turn_event_send(turn, IDEM_EVENT_CONTRADICTED, evidence->send_no, detail);
+    idem_turn_case(turn, IDEM_CASE_CONTRADICTION, detail);
+}
+
+static void weigh(struct idem_turn *turn)
+{
+    switch (turn->command->evidence.outcome) {
+    case IDEM_OUTCOME_SUCCESS:
+        success(turn);
+        return;
+    case IDEM_OUTCOME_REFUSED_FINAL:
+        refused(turn);
+        return;
+    case IDEM_OUTCOME_CLOSED_UNPAID:
+        closed_unpaid(turn);
+        return;
+    case IDEM_OUTCOME_NOT_EXECUTED:
+        not_executed(turn);
+        return;
+    case IDEM_OUTCOME_UNKNOWN:
+    case IDEM_OUTCOME_PROCESSING:
+    case IDEM_OUTCOME_NOT_FOUND:
+        silence(turn);
+        return;
+    case IDEM_OUTCOME_NONE:
+    case IDEM_OUTCOME_COUNT:
+        break;
+    }
+    IDEM_UNREACHABLE();
+}
+
+void idem_decide_evidence(struct idem_turn *turn)
+{
+    const struct idem_evidence *evidence = &turn->command->evidence;
+    IDEM_ASSERT(evidence->source > IDEM_SOURCE_NONE);
+    IDEM_ASSERT(evidence->source < IDEM_SOURCE_COUNT);
+    if (idem_turn_repeat(turn)) {
+        return;
+    }
+    if (turn->facts->intent.row == 0) {
+        return; /* About nothing of ours. */
+    }
+    if (idem_intent_is_final(turn->intent->state)) {
+        after_the_end(turn);
+        return;
+    }
+    if (turn->intent->state == IDEM_INTENT_RELEASED) {
+        if (evidence->outcome == IDEM_OUTCOME_SUCCESS) {
+            success_after_release(turn);
+        }
+        return;
+    }
+    weigh(turn);
+}

@@ -1,0 +1,141 @@
+/*
+ * The life of an intent (DESIGN, section 5). Each arrow names the function that makes it.
+ *
+ *   absent --accept--> CLAIMED --perform--> DISPATCHED --settle--> SUCCEEDED | FAILED
+ *      \                  |   ^                |   \--silence, lapse--> UNKNOWN --settle--> ...
+ *       \--accept (slot)--|---|--------------->|                          |  \--park--> PARKED
+ *                         |   +----retry-------+                          |               |
+ *                         v        (every send proven not executed)       v               v
+ *                      RELEASED <------------- release --------------- (likewise)      settle
+ *                         |  \--reclaim--> CLAIMED | DISPATCHED
+ *                         \--abandon, due--> FAILED
+ *
+ *   accept, reclaim   decide_accept.c        perform, lapse    decide_due.c
+ *   settle, release, retry, silence, park    decide_evidence.c
+ *   abandon           decide_abandon.c
+ *
+ * What must hold in each state is in idem_intent_check().
+ */
+#include "core/intent.h"
+
+#include "base/bug.h"
+
+bool idem_intent_is_final(enum idem_intent_state state)
+{
+    return state == IDEM_INTENT_SUCCEEDED || state == IDEM_INTENT_FAILED;
+}
+
+bool idem_intent_is_open(enum idem_intent_state state)
+{
+    return state != IDEM_INTENT_NONE && !idem_intent_is_final(state);
+}
+
+const char *idem_intent_state_name(enum idem_intent_state state)
+{
+    static const char *const names[IDEM_INTENT_COUNT] = {
+        [IDEM_INTENT_NONE] = "absent",           [IDEM_INTENT_CLAIMED] = "claimed",
+        [IDEM_INTENT_DISPATCHED] = "dispatched", [IDEM_INTENT_UNKNOWN] = "unknown",
+        [IDEM_INTENT_PARKED] = "parked",         [IDEM_INTENT_SUCCEEDED] = "succeeded",
+        [IDEM_INTENT_FAILED] = "failed",         [IDEM_INTENT_RELEASED] = "released",
+    };
+    IDEM_ASSERT(state < IDEM_INTENT_COUNT);
+    return names[state];
+}
+
+const char *idem_operation_state_name(enum idem_intent_state state)
+{
+    if (state == IDEM_INTENT_CLAIMED || state == IDEM_INTENT_DISPATCHED) {
+        return "processing";
+    }
+    return idem_intent_state_name(state);
+}
+
+static const char *const endpoint_names[IDEM_ENDPOINT_COUNT] = {
+    [IDEM_ENDPOINT_NONE] = "none",
+    [IDEM_ENDPOINT_PAYMENTS_CREATE] = "payments.create",
+    [IDEM_ENDPOINT_PAYMENTS_CAPTURE] = "payments.capture",
+    [IDEM_ENDPOINT_PAYMENTS_CANCEL] = "payments.cancel",
+    [IDEM_ENDPOINT_REFUNDS_CREATE] = "refunds.create",
+};
+
+const char *idem_endpoint_name(enum idem_endpoint endpoint)
+{
+    IDEM_ASSERT(endpoint < IDEM_ENDPOINT_COUNT);
+    return endpoint_names[endpoint];
+}
+
+enum idem_endpoint idem_endpoint_from(struct idem_str name)
+{
+    for (unsigned i = IDEM_ENDPOINT_NONE + 1; i < IDEM_ENDPOINT_COUNT; i++) {
+        if (idem_str_equal(name, idem_str_from(endpoint_names[i]))) {
+            return (enum idem_endpoint)i;
+        }
+    }
+    return IDEM_ENDPOINT_NONE;
+}
+
+const char *idem_effect_kind_name(enum idem_effect_kind kind)
+{
+    static const char *const names[IDEM_EFFECT_KIND_COUNT] = {
+        [IDEM_EFFECT_KIND_NONE] = "none",           [IDEM_EFFECT_KIND_CHARGE] = "charge",
+        [IDEM_EFFECT_KIND_AUTHORIZE] = "authorize", [IDEM_EFFECT_KIND_CAPTURE] = "capture",
+        [IDEM_EFFECT_KIND_CANCEL] = "cancel",       [IDEM_EFFECT_KIND_REFUND] = "refund",
+    };
+    IDEM_ASSERT(kind < IDEM_EFFECT_KIND_COUNT);
+    return names[kind];
+}
+
+char idem_effect_kind_letter(enum idem_effect_kind kind)
+{
+    static const char letters[IDEM_EFFECT_KIND_COUNT] = {
+        [IDEM_EFFECT_KIND_CHARGE] = 'c',  [IDEM_EFFECT_KIND_AUTHORIZE] = 'a',
+        [IDEM_EFFECT_KIND_CAPTURE] = 'k', [IDEM_EFFECT_KIND_CANCEL] = 'v',
+        [IDEM_EFFECT_KIND_REFUND] = 'r',
+    };
+    IDEM_ASSERT(kind > IDEM_EFFECT_KIND_NONE);
+    IDEM_ASSERT(kind < IDEM_EFFECT_KIND_COUNT);
+    return letters[kind];
+}
+
+const char *idem_step_name(enum idem_step step)
+{
+    static const char *const names[IDEM_STEP_COUNT] = {
+        [IDEM_STEP_NONE] = "none",
+        [IDEM_STEP_SEND] = "send",
+        [IDEM_STEP_ASK] = "ask",
+        [IDEM_STEP_CLOSE] = "close",
+    };
+    IDEM_ASSERT(step < IDEM_STEP_COUNT);
+    return names[step];
+}
+
+void idem_intent_check(const struct idem_intent *intent)
+{
+    IDEM_ASSERT(intent->state > IDEM_INTENT_NONE);
+    IDEM_ASSERT(intent->state < IDEM_INTENT_COUNT);
+    IDEM_ASSERT(intent->version > 0);
+    IDEM_ASSERT(intent->send_count <= IDEM_SENDS_MAX);
+    IDEM_ASSERT(intent->updated_us >= intent->created_us);
+
+    if (idem_intent_is_final(intent->state)) {
+        IDEM_ASSERT(intent->due_us == 0); /* Nobody must look again ... */
+        IDEM_ASSERT(intent->lease_end_us == 0);
+        IDEM_ASSERT(intent->answer.status != 0); /* ... and everybody gets this answer (P4). */
+        IDEM_ASSERT(intent->expires_us > intent->finished_us);
+    } else {
+        IDEM_ASSERT(intent->due_us > 0); /* P8. */
+        IDEM_ASSERT(intent->answer.status == 0);
+        IDEM_ASSERT(intent->effect.kind != IDEM_EFFECT_KIND_NONE);
+    }
+    if (intent->state == IDEM_INTENT_DISPATCHED) {
+        IDEM_ASSERT(intent->send_count > 0); /* P1. */
+        IDEM_ASSERT(intent->lease_end_us > 0);
+    }
+    if (intent->state == IDEM_INTENT_SUCCEEDED) {
+        IDEM_ASSERT(intent->effect.kind != IDEM_EFFECT_KIND_NONE);
+        IDEM_ASSERT(intent->problem == IDEM_PROBLEM_NONE);
+    }
+    if (intent->state == IDEM_INTENT_FAILED) {
+        IDEM_ASSERT(intent->problem != IDEM_PROBLEM_NONE);
+    }
+}

@@ -1,0 +1,618 @@
+/*
+ * The engine's rounds.
+ *
+ *   submit -> queue -> batch -> store -> done --REPLY-> reply (and everybody who waits)
+ *                ^                          |--WAIT--> waiters of the intent
+ *                |                          '--SEND, QUERY, CLOSE--> port -> evidence --+
+ *                +-----------------------------------------------------------------------+
+ *
+ * One step takes what the store and the port have finished, forms the next batches from what is
+ * queued, and lets go whoever has waited long enough. Commands that arrive while a batch is being
+ * written form the next one: there is no timer, and batches grow exactly when the disk is slow.
+ *
+ * What is certain here:
+ *   - a reply, a call or a 202 leaves only from complete(), which runs on DURABLE items (P1, P2);
+ *   - after UNKNOWN the same command runs again before anything else of its intent, since it goes to
+ *     the front of the queue and batches never hold two commands of one subject;
+ *   - whoever waits has a deadline and is on `waiting` in its order (P8).
+ */
+#include "engine/engine.h"
+
+#include <stdlib.h>
+
+#include "base/bug.h"
+#include "base/crash.h"
+#include "engine/engine_internal.h"
+
+#define RETRY_PAUSE_FIRST_US (20 * IDEM_US_PER_MS)
+#define RETRY_PAUSE_MAX_US   (2 * IDEM_US_PER_SECOND)
+#define CLAIM_WAIT_US        (10 * IDEM_US_PER_SECOND) /* For the commit of one who will not wait. */
+#define QUEUE_LOOK_US        (100 * IDEM_US_PER_MS)
+#define BUSY_RETRY_AFTER_US  IDEM_US_PER_SECOND
+
+struct idem_engine_options idem_engine_options_default(void)
+{
+    return (struct idem_engine_options){
+        .requests_max = 1024,
+        .waiters_per_key_max = 128,
+        .sends_max = 256,
+        .recoveries_max = 64,
+        .cache_entries = 4096,
+    };
+}
+
+static void flights_init(struct idem_engine *engine)
+{
+    for (size_t i = 0; i < engine->flight_count; i++) {
+        struct idem_flight *flight = &engine->flights[i];
+        flight->is_recovery = i >= engine->options.sends_max;
+        idem_list_push(flight->is_recovery ? &engine->free_recoveries : &engine->free_sends,
+                       &flight->node);
+    }
+}
+
+enum idem_err idem_engine_create(const struct idem_engine_options *options,
+                                 struct idem_engine **ret_engine,
+                                 struct idem_error *reterr)
+{
+    IDEM_ASSERT(options->recoveries_max > 0);
+    struct idem_engine *engine = calloc(1, sizeof(*engine));
+    if (engine == NULL) {
+        return idem_error_set(reterr, IDEM_E_SYSTEM, "no memory for the engine");
+    }
+    engine->options = *options;
+    engine->due_hint_us = INT64_MAX;
+    engine->batch_count = options->store->batches_in_flight_max;
+    engine->flight_count = options->sends_max + options->recoveries_max;
+    engine->batches = calloc(engine->batch_count, sizeof(*engine->batches));
+    engine->flights = calloc(engine->flight_count, sizeof(*engine->flights));
+    enum idem_err err =
+        engine->batches == NULL || engine->flights == NULL ? IDEM_E_SYSTEM : IDEM_OK;
+    if (err == IDEM_OK) {
+        err = idem_cache_create(options->cache_entries, &engine->cache);
+    }
+    if (err == IDEM_OK) {
+        err = idem_live_create(options->requests_max + engine->flight_count, &engine->live);
+    }
+    if (err != IDEM_OK) {
+        idem_engine_destroy(engine);
+        return idem_error_set(reterr, err, "no memory for the engine's limits");
+    }
+    flights_init(engine);
+    *ret_engine = engine;
+    return IDEM_OK;
+}
+
+void idem_engine_destroy(struct idem_engine *engine)
+{
+    if (engine == NULL) {
+        return;
+    }
+    IDEM_ASSERT(engine->requests == 0);
+    idem_live_destroy(engine->live);
+    idem_cache_destroy(engine->cache);
+    free(engine->flights);
+    free(engine->batches);
+    free(engine);
+}
+
+void idem_engine_seed(struct idem_engine *engine, struct idem_command *command)
+{
+    struct idem_random *random = engine->options.random;
+    int64_t wall_us = idem_clock_wall_us(engine->options.clock);
+    command->token = idem_uid_make_token(random);
+    command->intent_id = idem_uid_make(wall_us, random);
+    command->resource_id = idem_uid_make(wall_us, random);
+    command->case_id = idem_uid_make(wall_us, random);
+    idem_random_fill(random, &command->noise, sizeof(command->noise));
+}
+
+void idem_engine_pause(struct idem_engine *engine)
+{
+    engine->pause_us = engine->pause_us == 0 ? RETRY_PAUSE_FIRST_US : engine->pause_us * 2;
+    if (engine->pause_us > RETRY_PAUSE_MAX_US) {
+        engine->pause_us = RETRY_PAUSE_MAX_US;
+    }
+    engine->retry_at_us = idem_clock_mono_us(engine->options.clock) + engine->pause_us;
+}
+
+void idem_engine_note_due(struct idem_engine *engine, const struct idem_intent *intent)
+{
+    bool planned = idem_intent_is_open(intent->state) && intent->lease_end_us == 0;
+    if (planned && intent->due_us < engine->due_hint_us) {
+        engine->due_hint_us = intent->due_us;
+    }
+}
+
+/* ---- how requests end ---- */
+
+static void finish(struct idem_engine *engine, struct idem_request *request)
+{
+    IDEM_ASSERT(request->reply != IDEM_REPLY_NONE);
+    if (request->flight != NULL) { /* Held, and not needed after all. */
+        idem_flight_give_back(engine, request->flight);
+        request->flight = NULL;
+    }
+    engine->requests -= 1;
+    idem_list_push(&engine->done_requests, &request->node);
+}
+
+static void finish_problem(struct idem_engine *engine,
+                           struct idem_request *request,
+                           enum idem_problem problem)
+{
+    request->reply = IDEM_REPLY_PROBLEM;
+    request->problem = problem;
+    if (problem == IDEM_PROBLEM_UNAVAILABLE || problem == IDEM_PROBLEM_OUTCOME_UNKNOWN ||
+        problem == IDEM_PROBLEM_IN_PROGRESS) {
+        request->retry_after_us = BUSY_RETRY_AFTER_US;
+    }
+    finish(engine, request);
+}
+
+static void finish_operation(struct idem_engine *engine, struct idem_request *request)
+{
+    request->reply = IDEM_REPLY_OPERATION;
+    request->retry_after_us = BUSY_RETRY_AFTER_US;
+    finish(engine, request);
+}
+
+/* request->outcome is a REPLY. */
+static void finish_reply(struct idem_engine *engine, struct idem_request *request)
+{
+    const struct idem_release *release = &request->outcome.release;
+    IDEM_ASSERT(release->kind == IDEM_RELEASE_REPLY);
+    request->identified = request->outcome.intent.row != 0;
+    if (release->problem != IDEM_PROBLEM_NONE) {
+        request->retry_after_us = release->retry_after_us;
+        finish_problem(engine, request, release->problem);
+        return;
+    }
+    request->reply = IDEM_REPLY_ANSWER;
+    request->replayed = !request->claimed;
+    engine->stats.replayed += request->replayed ? 1 : 0;
+    finish(engine, request);
+}
+
+void idem_engine_notify(struct idem_engine *engine, const struct idem_outcome *outcome)
+{
+    IDEM_ASSERT(outcome->release.kind == IDEM_RELEASE_REPLY);
+    idem_cache_put(engine->cache, outcome);
+    struct idem_live *live = idem_live_find(engine->live, &outcome->intent.scope);
+    if (live == NULL) {
+        return;
+    }
+    for (;;) {
+        struct idem_list_node *node = idem_list_pop(&live->waiters);
+        if (node == NULL) {
+            break;
+        }
+        struct idem_request *request = IDEM_CONTAINER_OF(node, struct idem_request, wait_node);
+        idem_list_remove(&engine->waiting, &request->node);
+        idem_outcome_copy(&request->outcome, outcome);
+        finish_reply(engine, request);
+    }
+    idem_live_drop(engine->live, &outcome->intent.scope);
+}
+
+/* ---- waiting ---- */
+
+/* By deadline; most have the same patience, so the place is near the end. */
+static void insert_by_deadline(struct idem_engine *engine, struct idem_request *request)
+{
+    struct idem_list_node *before = engine->waiting.last;
+    while (before != NULL && IDEM_CONTAINER_OF(before, struct idem_request, node)->deadline_us >
+                                 request->deadline_us) {
+        before = before->prev;
+    }
+    idem_list_insert_after(&engine->waiting, before, &request->node);
+}
+
+static void join(struct idem_engine *engine, struct idem_request *request)
+{
+    const struct idem_scope *scope = &request->item.command.scope;
+    request->identified = true;
+    bool will_not_wait = request->respond_async || request->item.command.accept.wait_us == 0;
+    if (will_not_wait || (!request->claimed && request->in_flight == IDEM_IN_FLIGHT_ACCEPT)) {
+        finish_operation(engine, request);
+        return;
+    }
+    if (!request->claimed && request->in_flight == IDEM_IN_FLIGHT_CONFLICT) {
+        finish_problem(engine, request, IDEM_PROBLEM_IN_PROGRESS);
+        return;
+    }
+    struct idem_live *live = idem_live_find(engine->live, scope);
+    if (live != NULL && live->waiters.count >= engine->options.waiters_per_key_max) {
+        finish_operation(engine, request);
+        return;
+    }
+    if (request->deadline_us <= idem_clock_mono_us(engine->options.clock)) {
+        finish_operation(engine, request);
+        return;
+    }
+    if (request->flight != NULL) {
+        idem_flight_give_back(engine, request->flight);
+        request->flight = NULL;
+    }
+    live = idem_live_get(engine->live, scope);
+    idem_list_push(&live->waiters, &request->wait_node);
+    insert_by_deadline(engine, request);
+}
+
+static void end_waits(struct idem_engine *engine, int64_t until_us)
+{
+    while (engine->waiting.first != NULL) {
+        struct idem_request *request =
+            IDEM_CONTAINER_OF(engine->waiting.first, struct idem_request, node);
+        if (request->deadline_us > until_us) {
+            return;
+        }
+        struct idem_scope scope = request->item.command.scope;
+        struct idem_live *live = idem_live_find(engine->live, &scope);
+        IDEM_ASSERT(live != NULL);
+        idem_list_remove(&live->waiters, &request->wait_node);
+        idem_list_remove(&engine->waiting, &request->node);
+        finish_operation(engine, request);
+        idem_live_drop(engine->live, &scope);
+    }
+}
+
+/* ---- admission ---- */
+
+static bool serve_from_cache(struct idem_engine *engine, struct idem_request *request)
+{
+    if (request->item.command.kind != IDEM_COMMAND_ACCEPT) {
+        return false;
+    }
+    enum idem_cache_verdict verdict =
+        idem_cache_get(engine->cache, &request->item.command,
+                       idem_clock_wall_us(engine->options.clock), &request->outcome);
+    switch (verdict) {
+    case IDEM_CACHE_MISS:
+        return false;
+    case IDEM_CACHE_REPLAY:
+        finish_reply(engine, request);
+        return true;
+    case IDEM_CACHE_REUSED:
+        finish_problem(engine, request, IDEM_PROBLEM_KEY_REUSED);
+        return true;
+    }
+    IDEM_UNREACHABLE();
+}
+
+static bool may_admit(const struct idem_engine *engine, const struct idem_request *request)
+{
+    const struct idem_store *store = engine->options.store;
+    if (engine->draining || store->broken || store->stopped) {
+        return false;
+    }
+    if (engine->reserve_low && request->item.command.kind == IDEM_COMMAND_ACCEPT) {
+        return false;
+    }
+    return engine->requests <= engine->options.requests_max;
+}
+
+void idem_engine_submit(struct idem_engine *engine, struct idem_request *request)
+{
+    struct idem_command *command = &request->item.command;
+    IDEM_ASSERT(command->kind == IDEM_COMMAND_ACCEPT || command->kind == IDEM_COMMAND_ABANDON);
+    request->reply = IDEM_REPLY_NONE;
+    request->problem = IDEM_PROBLEM_NONE;
+    request->replayed = false;
+    request->identified = false;
+    request->claimed = false;
+    request->retry_after_us = 0;
+    request->flight = NULL;
+    engine->requests += 1;
+    engine->stats.accepted += 1;
+
+    if (serve_from_cache(engine, request)) {
+        return;
+    }
+    if (!may_admit(engine, request)) {
+        finish_problem(engine, request, IDEM_PROBLEM_UNAVAILABLE);
+        return;
+    }
+    idem_engine_seed(engine, command);
+    command->now_us = 0; /* The store stamps it. */
+    int64_t wait_us = command->accept.wait_us > 0 ? command->accept.wait_us : CLAIM_WAIT_US;
+    request->deadline_us = idem_clock_mono_us(engine->options.clock) + wait_us;
+    if (command->kind == IDEM_COMMAND_ACCEPT &&
+        idem_live_find(engine->live, &command->scope) == NULL) {
+        request->flight = idem_flight_take(engine, false);
+    }
+    command->slot = request->flight != NULL;
+    request->item.outcome = &request->outcome;
+    request->item.answer = IDEM_STORE_NONE;
+    idem_list_push(&engine->queue, &request->item.node);
+}
+
+enum idem_err idem_engine_recover(struct idem_engine *engine, const struct idem_due *due)
+{
+    const struct idem_live *live = idem_live_find(engine->live, &due->scope);
+    if (live != NULL && live->flight != NULL) {
+        return IDEM_OK;
+    }
+    struct idem_flight *flight = idem_flight_take(engine, true);
+    if (flight == NULL) {
+        return IDEM_E_LIMIT;
+    }
+    idem_flight_recover(engine, flight, due);
+    return IDEM_OK;
+}
+
+int64_t idem_engine_take_due_hint(struct idem_engine *engine)
+{
+    int64_t due_us = engine->due_hint_us;
+    engine->due_hint_us = INT64_MAX;
+    return due_us;
+}
+
+size_t idem_engine_recovery_room(const struct idem_engine *engine)
+{
+    return engine->free_recoveries.count;
+}
+
+/* ---- batches ---- */
+
+/* The request's command is durable: act on what it released. */
+static void complete(struct idem_engine *engine, struct idem_request *request)
+{
+    const struct idem_outcome *outcome = &request->outcome;
+    const struct idem_command *command = &request->item.command;
+    request->claimed = idem_uid_equal(outcome->intent.last_command, command->token);
+    idem_engine_note_due(engine, &outcome->intent);
+    switch (outcome->release.kind) {
+    case IDEM_RELEASE_REPLY:
+        idem_cache_put(engine->cache, outcome);
+        finish_reply(engine, request);
+        return;
+    case IDEM_RELEASE_WAIT:
+        join(engine, request);
+        return;
+    case IDEM_RELEASE_SEND: {
+        struct idem_flight *flight = request->flight;
+        IDEM_ASSERT(flight != NULL);
+        idem_crash_point("accept-durable");
+        request->flight = NULL;
+        idem_outcome_copy(&flight->outcome, outcome);
+        flight->item.command = *command; /* Its stamps say when the grant began. */
+        idem_flight_attach(engine, flight, &command->scope);
+        join(engine, request);
+        idem_flight_call(engine, flight);
+        return;
+    }
+    case IDEM_RELEASE_NONE:
+    case IDEM_RELEASE_QUERY:
+    case IDEM_RELEASE_CLOSE:
+    case IDEM_RELEASE_COUNT:
+        break;
+    }
+    IDEM_UNREACHABLE();
+}
+
+static void request_came_back(struct idem_engine *engine, struct idem_request *request)
+{
+    bool late = request->deadline_us <= idem_clock_mono_us(engine->options.clock);
+    switch (request->item.answer) {
+    case IDEM_STORE_DURABLE:
+        complete(engine, request);
+        return;
+    case IDEM_STORE_UNKNOWN:
+        if (engine->options.store->broken || late) {
+            finish_problem(engine, request, IDEM_PROBLEM_OUTCOME_UNKNOWN);
+            return;
+        }
+        idem_list_push_front(&engine->queue, &request->item.node);
+        idem_engine_pause(engine);
+        return;
+    case IDEM_STORE_CONFLICT:
+    case IDEM_STORE_NOTHING:
+    case IDEM_STORE_WRONG_NODE:
+    case IDEM_STORE_DOWN:
+        finish_problem(engine, request, IDEM_PROBLEM_UNAVAILABLE);
+        return;
+    case IDEM_STORE_NONE:
+    case IDEM_STORE_ANSWER_COUNT:
+        break;
+    }
+    IDEM_UNREACHABLE();
+}
+
+static bool is_request(const struct idem_store_item *item)
+{
+    return item->command.kind == IDEM_COMMAND_ACCEPT || item->command.kind == IDEM_COMMAND_ABANDON;
+}
+
+static void item_came_back(struct idem_engine *engine, struct idem_store_item *item)
+{
+    if (item->answer == IDEM_STORE_DURABLE) {
+        engine->pause_us = 0;
+    }
+    if (is_request(item)) {
+        request_came_back(engine, IDEM_CONTAINER_OF(item, struct idem_request, item));
+    } else {
+        idem_flight_settled(engine, IDEM_CONTAINER_OF(item, struct idem_flight, item));
+    }
+}
+
+static void route_read(struct idem_engine *engine, struct idem_read *read)
+{
+    bool is_due = read->kind == IDEM_READ_DUE || read->kind == IDEM_READ_LEFT;
+    engine->reads -= 1;
+    idem_list_push(is_due ? &engine->done_due_reads : &engine->done_reads, &read->node);
+}
+
+static void reap_store(struct idem_engine *engine)
+{
+    struct idem_list batches = { .count = 0 };
+    struct idem_list reads = { .count = 0 };
+    idem_store_reap(engine->options.store, &batches, &reads);
+    for (;;) {
+        struct idem_list_node *node = idem_list_pop(&reads);
+        if (node == NULL) {
+            break;
+        }
+        route_read(engine, IDEM_CONTAINER_OF(node, struct idem_read, node));
+    }
+    for (;;) {
+        struct idem_list_node *node = idem_list_pop(&batches);
+        if (node == NULL) {
+            break;
+        }
+        struct idem_store_batch *store_batch =
+            IDEM_CONTAINER_OF(node, struct idem_store_batch, node);
+        struct idem_engine_batch *batch =
+            IDEM_CONTAINER_OF(store_batch, struct idem_engine_batch, store);
+        batch->busy = false;
+        for (;;) {
+            struct idem_list_node *item = idem_list_pop(&store_batch->items);
+            if (item == NULL) {
+                break;
+            }
+            item_came_back(engine, IDEM_CONTAINER_OF(item, struct idem_store_item, node));
+        }
+    }
+}
+
+static struct idem_engine_batch *free_batch(struct idem_engine *engine)
+{
+    for (size_t i = 0; i < engine->batch_count; i++) {
+        if (!engine->batches[i].busy) {
+            return &engine->batches[i];
+        }
+    }
+    return NULL;
+}
+
+static void submit_batches(struct idem_engine *engine)
+{
+    struct idem_store *store = engine->options.store;
+    if (engine->retry_at_us != 0) {
+        if (idem_clock_mono_us(engine->options.clock) < engine->retry_at_us) {
+            return;
+        }
+        engine->retry_at_us = 0;
+    }
+    while (engine->queue.count > 0 && idem_store_has_room(store)) {
+        struct idem_engine_batch *batch = free_batch(engine);
+        if (batch == NULL) {
+            return;
+        }
+        size_t count = idem_batch_form(batch, engine->batches, engine->batch_count, &engine->queue);
+        if (count == 0) {
+            return; /* Everything waits for a batch that is under way. */
+        }
+        batch->busy = true;
+        batch->store.answer = IDEM_STORE_NONE;
+        engine->stats.batches += 1;
+        engine->stats.commands += count;
+        idem_store_submit(store, &batch->store);
+    }
+}
+
+/* Whoever is still queued when its time ends leaves; a commit that is unknown stays unknown. */
+static void end_queued(struct idem_engine *engine)
+{
+    int64_t now_us = idem_clock_mono_us(engine->options.clock);
+    if (now_us < engine->queue_look_us && !engine->options.store->broken) {
+        return; /* Walking a long queue at every step would cost more than it frees. */
+    }
+    engine->queue_look_us = now_us + QUEUE_LOOK_US;
+    struct idem_list_node *node = engine->queue.first;
+    while (node != NULL) {
+        struct idem_list_node *next = node->next;
+        struct idem_store_item *item = IDEM_CONTAINER_OF(node, struct idem_store_item, node);
+        if (is_request(item)) {
+            struct idem_request *request = IDEM_CONTAINER_OF(item, struct idem_request, item);
+            if (request->deadline_us <= now_us || engine->options.store->broken) {
+                bool unknown = item->answer == IDEM_STORE_UNKNOWN;
+                idem_list_remove(&engine->queue, node);
+                finish_problem(engine, request,
+                               unknown ? IDEM_PROBLEM_OUTCOME_UNKNOWN : IDEM_PROBLEM_UNAVAILABLE);
+            }
+        }
+        node = next;
+    }
+}
+
+void idem_engine_step(struct idem_engine *engine)
+{
+    reap_store(engine);
+    idem_flight_reap_calls(engine);
+    submit_batches(engine);
+    reap_store(engine); /* A store that answers at once need not wait for the next step. */
+    submit_batches(engine);
+    end_queued(engine);
+    end_waits(engine, idem_clock_mono_us(engine->options.clock));
+    engine->stats.requests = engine->requests;
+}
+
+int64_t idem_engine_wake_us(const struct idem_engine *engine)
+{
+    int64_t wake_us = INT64_MAX;
+    if (engine->waiting.first != NULL) {
+        wake_us = IDEM_CONTAINER_OF(engine->waiting.first, struct idem_request, node)->deadline_us;
+    }
+    if (engine->retry_at_us != 0 && engine->retry_at_us < wake_us) {
+        wake_us = engine->retry_at_us;
+    }
+    if (engine->queue.count > 0 && engine->queue_look_us < wake_us) {
+        wake_us = engine->queue_look_us;
+    }
+    return wake_us;
+}
+
+/* ---- the rest of the face ---- */
+
+void idem_engine_read(struct idem_engine *engine, struct idem_read *read)
+{
+    engine->reads += 1;
+    idem_store_read(engine->options.store, read);
+}
+
+void idem_engine_reap(struct idem_engine *engine, struct idem_list *ret_requests)
+{
+    idem_list_join(ret_requests, &engine->done_requests);
+}
+
+void idem_engine_reap_reads(struct idem_engine *engine, struct idem_list *ret_reads)
+{
+    idem_list_join(ret_reads, &engine->done_reads);
+}
+
+void idem_engine_reap_due_reads(struct idem_engine *engine, struct idem_list *ret_reads)
+{
+    idem_list_join(ret_reads, &engine->done_due_reads);
+}
+
+void idem_engine_set_reserve_low(struct idem_engine *engine, bool low)
+{
+    engine->reserve_low = low;
+}
+
+void idem_engine_drain(struct idem_engine *engine)
+{
+    engine->draining = true;
+}
+
+void idem_engine_hurry(struct idem_engine *engine)
+{
+    IDEM_ASSERT(engine->draining);
+    end_waits(engine, INT64_MAX);
+    IDEM_LIST_FOREACH (node, &engine->calling) {
+        idem_port_cancel(engine->options.port,
+                         &IDEM_CONTAINER_OF(node, struct idem_flight, node)->call);
+    }
+}
+
+bool idem_engine_idle(const struct idem_engine *engine)
+{
+    return engine->requests == 0 && engine->reads == 0 && engine->stats.flights == 0 &&
+           engine->queue.count == 0;
+}
+
+struct idem_engine_stats idem_engine_stats(const struct idem_engine *engine)
+{
+    return engine->stats;
+}

@@ -1,0 +1,104 @@
+/*
+ * engine_internal.h - what the engine is made of. Stays in this folder.
+ *
+ * A request is in exactly one place: the queue (its item waits for a batch), a batch (the store has
+ * it), the waiters of its intent, or the done list. A flight is free, held by a request whose
+ * command is with the store, calling (the port has its call), or settling (its command is queued
+ * or with the store).
+ */
+#ifndef IDEM_ENGINE_ENGINE_INTERNAL_H
+#define IDEM_ENGINE_ENGINE_INTERNAL_H
+
+#include "engine/batch.h"
+#include "engine/cache.h"
+#include "engine/engine.h"
+#include "engine/live.h"
+
+enum idem_flight_state {
+    IDEM_FLIGHT_FREE = 0,
+    IDEM_FLIGHT_HELD,
+    IDEM_FLIGHT_CALLING,
+    IDEM_FLIGHT_SETTLING,
+};
+
+/* A place on the wire, with the place in the queue that settling will need. */
+struct idem_flight {
+    struct idem_list_node node; /* On its pool's free list, or on engine->calling. */
+    enum idem_flight_state state;
+    bool is_recovery;            /* Which pool it belongs to. */
+    struct idem_scope scope;     /* Of the intent it acts on. */
+    struct idem_store_item item; /* EVIDENCE or DUE. */
+    struct idem_outcome outcome; /* Of the command that ran last; the call borrows from it. */
+    struct idem_call call;
+    int64_t asked_us; /* Wall time when the call left. */
+};
+
+struct idem_engine {
+    struct idem_engine_options options;
+    struct idem_cache *cache;
+    struct idem_live_table *live;
+
+    struct idem_list queue;   /* Items that wait for a batch. */
+    struct idem_list waiting; /* Requests by deadline: struct idem_request.node. */
+    struct idem_list calling; /* Flights with the port. */
+    struct idem_list done_requests;
+    struct idem_list done_reads;
+    struct idem_list done_due_reads;
+
+    struct idem_engine_batch *batches;
+    size_t batch_count;
+
+    struct idem_flight *flights; /* sends_max, then recoveries_max. */
+    size_t flight_count;
+    struct idem_list free_sends;
+    struct idem_list free_recoveries;
+
+    size_t requests;       /* Submitted and not on the done list yet. */
+    size_t reads;          /* Likewise. */
+    int64_t retry_at_us;   /* Monotonic: the store refused, no batch before this. 0: no pause. */
+    int64_t pause_us;      /* The last pause; doubles while the store refuses. */
+    int64_t queue_look_us; /* Monotonic: when the queue is next searched for passed deadlines. */
+    int64_t due_hint_us;   /* Wall: the earliest time a commit planned since a worker asked. */
+    bool reserve_low;
+    bool draining;
+    struct idem_engine_stats stats;
+};
+
+/* flight.c */
+
+/* A free flight of the pool, HELD, or NULL. */
+struct idem_flight *idem_flight_take(struct idem_engine *engine, bool is_recovery);
+void idem_flight_give_back(struct idem_engine *engine, struct idem_flight *flight);
+
+/* The flight acts on `scope` from now on; the live table knows it. */
+void idem_flight_attach(struct idem_engine *engine,
+                        struct idem_flight *flight,
+                        const struct idem_scope *scope);
+
+/* Puts what flight->outcome released on the wire. Whatever happens ends in evidence. */
+void idem_flight_call(struct idem_engine *engine, struct idem_flight *flight);
+
+/* Takes finished calls from the port and queues their evidence. */
+void idem_flight_reap_calls(struct idem_engine *engine);
+
+/* A due row becomes a command. */
+void idem_flight_recover(struct idem_engine *engine,
+                         struct idem_flight *flight,
+                         const struct idem_due *due);
+
+/* The flight's command came back. */
+void idem_flight_settled(struct idem_engine *engine, struct idem_flight *flight);
+
+/* Ids, token and noise for a command that is about to be queued. */
+void idem_engine_seed(struct idem_engine *engine, struct idem_command *command);
+
+/* Everybody who waits for this intent gets its reply. */
+void idem_engine_notify(struct idem_engine *engine, const struct idem_outcome *outcome);
+
+/* Remembers when an intent that nobody acts on is due. */
+void idem_engine_note_due(struct idem_engine *engine, const struct idem_intent *intent);
+
+/* No batch for a while: the store refused. */
+void idem_engine_pause(struct idem_engine *engine);
+
+#endif /* IDEM_ENGINE_ENGINE_INTERNAL_H */

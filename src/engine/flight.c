@@ -1,0 +1,238 @@
+/*
+ * Flights: one intent each, from a granted call to the commit of what came of it.
+ *
+ * A flight is taken before the command that may need it is queued, so a granted send always has its
+ * place on the wire and its place in the queue for settling: nothing that was dispatched can find
+ * the engine full. A settle is repeated until it is durable; the call never is (R26).
+ */
+#include "engine/engine_internal.h"
+
+#include "base/bug.h"
+#include "base/crash.h"
+
+struct idem_flight *idem_flight_take(struct idem_engine *engine, bool is_recovery)
+{
+    struct idem_list *pool = is_recovery ? &engine->free_recoveries : &engine->free_sends;
+    struct idem_list_node *node = idem_list_pop(pool);
+    if (node == NULL) {
+        return NULL;
+    }
+    struct idem_flight *flight = IDEM_CONTAINER_OF(node, struct idem_flight, node);
+    IDEM_ASSERT(flight->state == IDEM_FLIGHT_FREE);
+    IDEM_ASSERT(flight->is_recovery == is_recovery);
+    flight->state = IDEM_FLIGHT_HELD;
+    engine->stats.flights += 1;
+    return flight;
+}
+
+void idem_flight_give_back(struct idem_engine *engine, struct idem_flight *flight)
+{
+    IDEM_ASSERT(flight->state == IDEM_FLIGHT_HELD || flight->state == IDEM_FLIGHT_SETTLING);
+    struct idem_live *live = idem_live_find(engine->live, &flight->scope);
+    if (live != NULL && live->flight == flight) {
+        live->flight = NULL;
+        idem_live_drop(engine->live, &flight->scope);
+    }
+    flight->state = IDEM_FLIGHT_FREE;
+    flight->scope = (struct idem_scope){ .bytes = { 0 } };
+    idem_list_push(flight->is_recovery ? &engine->free_recoveries : &engine->free_sends,
+                   &flight->node);
+    engine->stats.flights -= 1;
+}
+
+void idem_flight_attach(struct idem_engine *engine,
+                        struct idem_flight *flight,
+                        const struct idem_scope *scope)
+{
+    flight->scope = *scope;
+    struct idem_live *live = idem_live_get(engine->live, scope);
+    live->flight = flight;
+}
+
+static void queue_command(struct idem_engine *engine, struct idem_flight *flight)
+{
+    idem_engine_seed(engine, &flight->item.command);
+    flight->item.outcome = &flight->outcome;
+    flight->item.answer = IDEM_STORE_NONE;
+    flight->state = IDEM_FLIGHT_SETTLING;
+    idem_list_push(&engine->queue, &flight->item.node);
+}
+
+/* The evidence in flight->call becomes a command. */
+static void queue_evidence(struct idem_engine *engine, struct idem_flight *flight)
+{
+    const struct idem_intent *intent = &flight->outcome.intent;
+    struct idem_command command = {
+        .kind = IDEM_COMMAND_EVIDENCE,
+        .scope = flight->scope,
+        .intent_row = intent->row,
+        .subject_payment_id = intent->payment_id,
+        .evidence = flight->call.evidence,
+    };
+    command.evidence.token = intent->token;
+    command.evidence.asked_us = flight->asked_us;
+    if (flight->call.kind == IDEM_CALL_SEND) {
+        command.evidence.send_no = flight->outcome.release.send_no;
+    }
+    flight->item.command = command;
+    queue_command(engine, flight);
+}
+
+static enum idem_call_kind call_kind(enum idem_release_kind kind)
+{
+    switch (kind) {
+    case IDEM_RELEASE_SEND:
+        return IDEM_CALL_SEND;
+    case IDEM_RELEASE_QUERY:
+        return IDEM_CALL_QUERY;
+    case IDEM_RELEASE_CLOSE:
+        return IDEM_CALL_CLOSE;
+    case IDEM_RELEASE_NONE:
+    case IDEM_RELEASE_REPLY:
+    case IDEM_RELEASE_WAIT:
+    case IDEM_RELEASE_COUNT:
+        break;
+    }
+    IDEM_UNREACHABLE();
+}
+
+static enum idem_evidence_source source_of(enum idem_call_kind kind)
+{
+    switch (kind) {
+    case IDEM_CALL_SEND:
+        return IDEM_SOURCE_SEND;
+    case IDEM_CALL_QUERY:
+        return IDEM_SOURCE_QUERY;
+    case IDEM_CALL_CLOSE:
+        return IDEM_SOURCE_CLOSE;
+    case IDEM_CALL_NONE:
+    case IDEM_CALL_COUNT:
+        break;
+    }
+    IDEM_UNREACHABLE();
+}
+
+/* The port had no room, so no byte left: that is proof for a send, and nothing for a question. */
+static void call_refused(struct idem_engine *engine, struct idem_flight *flight)
+{
+    const struct idem_effect *effect = &flight->outcome.intent.effect;
+    flight->call.evidence = (struct idem_evidence){
+        .source = source_of(flight->call.kind),
+        .outcome =
+            flight->call.kind == IDEM_CALL_SEND ? IDEM_OUTCOME_NOT_EXECUTED : IDEM_OUTCOME_UNKNOWN,
+        .entry = effect->entry,
+        .account = effect->account,
+        .region = effect->region,
+        .amount_minor = -1,
+        .code = IDEM_STR("not_sent"),
+    };
+    queue_evidence(engine, flight);
+}
+
+void idem_flight_call(struct idem_engine *engine, struct idem_flight *flight)
+{
+    const struct idem_release *release = &flight->outcome.release;
+    const struct idem_command *command = &flight->item.command;
+    IDEM_ASSERT(command->mono_us > 0);
+    flight->call.kind = call_kind(release->kind);
+    flight->call.effect = flight->outcome.intent.effect;
+    flight->call.evidence = (struct idem_evidence){ .source = IDEM_SOURCE_NONE };
+    /*
+     * Monotonic time was read before the granting transaction began, so this errs to the early
+     * side.
+     */
+    int64_t granted_end_us =
+        release->not_after_us != 0 ? release->not_after_us : flight->outcome.intent.lease_end_us;
+    flight->call.not_after_us = command->mono_us + (granted_end_us - command->now_us);
+    flight->asked_us = idem_clock_wall_us(engine->options.clock);
+
+    if (flight->call.kind == IDEM_CALL_SEND) {
+        engine->stats.sends += 1;
+        idem_crash_point("send-before");
+    } else {
+        engine->stats.queries += 1;
+        idem_crash_point("ask-before");
+    }
+    flight->state = IDEM_FLIGHT_CALLING;
+    if (idem_port_submit(engine->options.port, &flight->call) != IDEM_OK) {
+        call_refused(engine, flight);
+        return;
+    }
+    idem_list_push(&engine->calling, &flight->node);
+}
+
+void idem_flight_reap_calls(struct idem_engine *engine)
+{
+    struct idem_list done = { .count = 0 };
+    idem_port_reap(engine->options.port, &done);
+    for (;;) {
+        struct idem_list_node *node = idem_list_pop(&done);
+        if (node == NULL) {
+            return;
+        }
+        struct idem_call *call = IDEM_CONTAINER_OF(node, struct idem_call, node);
+        struct idem_flight *flight = IDEM_CONTAINER_OF(call, struct idem_flight, call);
+        IDEM_ASSERT(flight->state == IDEM_FLIGHT_CALLING);
+        IDEM_ASSERT(call->evidence.source == source_of(call->kind));
+        idem_list_remove(&engine->calling, &flight->node);
+        idem_crash_point(call->kind == IDEM_CALL_SEND ? "answer-received" : "ask-answered");
+        queue_evidence(engine, flight);
+    }
+}
+
+void idem_flight_recover(struct idem_engine *engine,
+                         struct idem_flight *flight,
+                         const struct idem_due *due)
+{
+    idem_flight_attach(engine, flight, &due->scope);
+    flight->item.command = (struct idem_command){
+        .kind = IDEM_COMMAND_DUE,
+        .scope = due->scope,
+        .intent_row = due->row,
+        .slot = true,
+    };
+    queue_command(engine, flight);
+}
+
+static void act_on_release(struct idem_engine *engine, struct idem_flight *flight)
+{
+    switch (flight->outcome.release.kind) {
+    case IDEM_RELEASE_NONE:
+    case IDEM_RELEASE_WAIT:
+        idem_flight_give_back(engine, flight);
+        return;
+    case IDEM_RELEASE_REPLY:
+        idem_crash_point("settle-durable");
+        idem_engine_notify(engine, &flight->outcome);
+        idem_flight_give_back(engine, flight);
+        return;
+    case IDEM_RELEASE_SEND:
+    case IDEM_RELEASE_QUERY:
+    case IDEM_RELEASE_CLOSE:
+        idem_flight_call(engine, flight);
+        return;
+    case IDEM_RELEASE_COUNT:
+        break;
+    }
+    IDEM_UNREACHABLE();
+}
+
+void idem_flight_settled(struct idem_engine *engine, struct idem_flight *flight)
+{
+    IDEM_ASSERT(flight->state == IDEM_FLIGHT_SETTLING);
+    enum idem_store_answer answer = flight->item.answer;
+    if (answer == IDEM_STORE_DURABLE) {
+        idem_engine_note_due(engine, &flight->outcome.intent);
+        act_on_release(engine, flight);
+        return;
+    }
+    bool must_repeat =
+        flight->item.command.kind == IDEM_COMMAND_EVIDENCE || answer == IDEM_STORE_UNKNOWN;
+    if (must_repeat && !engine->options.store->broken) {
+        idem_list_push_front(&engine->queue, &flight->item.node); /* The same ids and tokens. */
+        idem_engine_pause(engine);
+        return;
+    }
+    /* A due row stays due; and a broken store's next process finds what is left here. */
+    idem_flight_give_back(engine, flight);
+}
