@@ -5,12 +5,12 @@
  * brackets, so that nesting costs no C stack. A fingerprint rests on this file (P5): whatever it
  * accepts has one meaning, and whatever has one meaning has one canonical form.
  *
- * Members are sorted when their object closes, by a merge sort on links inside the tape: it needs no
- * memory, and it cannot be made slow. Each comparison of a merge puts one name in place and compares
- * no more bytes than that name has (and one), so a round of merging costs at most the bytes of all
- * names, and n names take log2(n) rounds: 64 KiB of names cost some 700,000 byte comparisons,
- * whoever chose them. Equal names are then neighbours, which makes the search for duplicates
- * linear, and the canonical form walks the same links.
+ * Members are sorted when their object closes, by a merge sort on links inside the tape: it needs
+ * no memory, and it cannot be made slow. Each comparison of a merge puts one name in place and
+ * compares no more bytes than that name has (and one), so a round of merging costs at most the
+ * bytes of all names, and n names take log2(n) rounds: 64 KiB of names cost some 700,000 byte
+ * comparisons, whoever chose them. Equal names are then neighbours, which makes the search for
+ * duplicates linear, and the canonical form walks the same links.
  *
  * A hash table would need memory and a secret; comparing each name with each would let a body of
  * 64 KiB ask for a hundred million comparisons.
@@ -301,7 +301,7 @@ static int names_compare(const struct idem_json_token *left, const struct idem_j
     return left_byte - right_byte;
 }
 
-/* Merges two sorted runs; of equal names those of `left`, which stand first in the text, go first. */
+/* Merges two sorted runs. Of equal names that of `left` goes first: it stands first in the text. */
 static uint32_t runs_merge(struct idem_json_token *tokens, uint32_t left, uint32_t right)
 {
     uint32_t first = 0;

@@ -85,8 +85,8 @@ void idem_json_unescape(const struct idem_json *json, size_t index, struct idem_
  * the same form exactly if they mean the same. A number is written as [-]digits[e[-]exponent]
  * without a point and without trailing zeros: 1, 1.0, 1e0 and 10e-1 are all `1`; 100 is `1e2`;
  * any zero is `0`. Values at the JSON pointers (RFC 6901) in `ignored`, at most
- * IDEM_JSON_IGNORED_MAX, are left out with their names; "" leaves out everything, and a pointer that
- * is malformed or points nowhere leaves out nothing. The form is shorter than twice the text.
+ * IDEM_JSON_IGNORED_MAX, are left out with their names; "" leaves out everything, and a pointer
+ * that is malformed or points nowhere leaves out nothing. The form is shorter than twice the text.
  * Fails only by `buf` being full, or when an exponent exceeds 64 bits (returns false).
  */
 bool idem_json_canonical(const struct idem_json *json,

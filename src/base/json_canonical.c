@@ -43,8 +43,10 @@ static struct number number_split(struct idem_str raw)
 
 static char number_digit(const struct number *number, size_t index)
 {
-    return index < number->whole.len ? number->whole.data[index]
-                                     : number->fraction.data[index - number->whole.len];
+    if (index < number->whole.len) {
+        return number->whole.data[index];
+    }
+    return number->fraction.data[index - number->whole.len];
 }
 
 /* Counts away from zero on either side, so that -2^63 is not lost. */
@@ -101,24 +103,36 @@ static bool add_number(struct idem_buf *buf, struct idem_str raw)
     return true;
 }
 
-/* Whether a reference token of a pointer, with its ~0 and ~1, names this member (RFC 6901, 4). */
+/* The next byte of a reference token, ~0 and ~1 resolved; -1 at the end, -2 if malformed. */
+static int reference_next(struct idem_str *rest)
+{
+    if (rest->len == 0) {
+        return -1;
+    }
+    int byte = (unsigned char)rest->data[0];
+    size_t taken = 1;
+    if (byte == '~') {
+        if (rest->len < 2 || (rest->data[1] != '0' && rest->data[1] != '1')) {
+            return -2;
+        }
+        byte = rest->data[1] == '0' ? '~' : '/';
+        taken = 2;
+    }
+    *rest = idem_str_slice(*rest, taken, rest->len);
+    return byte;
+}
+
+/* Whether a reference token of a pointer names this member (RFC 6901, 4). */
 static bool reference_names(struct idem_str reference, const struct idem_json_token *name)
 {
     struct idem_json_unescaping string = { .rest = name->raw };
-    for (size_t i = 0; i < reference.len; i++) {
-        char byte = reference.data[i];
-        if (byte == '~') {
-            i += 1;
-            if (i >= reference.len || (reference.data[i] != '0' && reference.data[i] != '1')) {
-                return false;
-            }
-            byte = reference.data[i] == '0' ? '~' : '/';
-        }
-        if (idem_json_unescaping_next(&string) != (unsigned char)byte) {
-            return false;
-        }
-    }
-    return idem_json_unescaping_next(&string) < 0;
+    int wanted;
+    int byte;
+    do {
+        wanted = reference_next(&reference);
+        byte = idem_json_unescaping_next(&string);
+    } while (wanted == byte && byte >= 0);
+    return wanted == byte;
 }
 
 /* The child of `parent` that a reference token names, or 0. */

@@ -1,8 +1,8 @@
 /*
  * Amounts are read and written digit by digit in 64-bit integers, each step checked for overflow
- * (P10). What is not exactly an amount is refused with the reason that helps most: a text that is no
- * number at all before one with the wrong decimals, before one that is too big, before zero. Nothing
- * is repaired: a second spelling of an amount would be a second meaning for somebody.
+ * (P10). What is not exactly an amount is refused with the reason that helps most: a text that is
+ * no number at all before one with the wrong decimals, before one that is too big, before zero.
+ * Nothing is repaired: a second spelling of an amount would be a second meaning for somebody.
  */
 #include "base/money.h"
 

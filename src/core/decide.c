@@ -150,8 +150,7 @@ void idem_turn_grant_send(struct idem_turn *turn)
     struct idem_intent *intent = turn->intent;
     struct idem_decision *decision = turn->decision;
     int64_t now_us = turn->command->now_us;
-    const struct idem_provider_rules *provider =
-        idem_rules_provider(turn->rules, intent->effect.entry);
+    const struct idem_provider_rules *provider = idem_rules_place(turn->rules, &intent->effect);
     IDEM_ASSERT(provider != NULL);
     IDEM_ASSERT(intent->lease_end_us > now_us);
     IDEM_ASSERT(intent->send_count < IDEM_SENDS_MAX);
@@ -230,20 +229,26 @@ void idem_turn_reply(struct idem_turn *turn, enum idem_problem problem, bool rep
     };
 }
 
-/* The release that the recorded state means for the command that made it. */
+/*
+ * The release that the recorded state means for the command that made it. Only the command that
+ * acquired gets the call again: another may have written the row while somebody's lease lives.
+ */
 static void release_again(struct idem_turn *turn)
 {
     const struct idem_intent *intent = turn->intent;
     struct idem_release *release = &turn->decision->release;
     if (idem_intent_is_final(intent->state)) {
-        idem_turn_reply(turn, IDEM_PROBLEM_NONE, false);
+        if (intent->finished_us == turn->command->now_us) { /* Else it contradicted the end. */
+            idem_turn_reply(turn, IDEM_PROBLEM_NONE, false);
+        }
         return;
     }
     if (intent->state == IDEM_INTENT_RELEASED) {
         idem_turn_reply(turn, IDEM_PROBLEM_NOT_EXECUTED, false);
+        release->retry_after_us = turn->command->evidence.retry_after_us;
         return;
     }
-    if (intent->lease_end_us == 0) {
+    if (intent->lease_end_us == 0 || !idem_uid_equal(intent->token, turn->command->token)) {
         release->kind =
             turn->command->kind == IDEM_COMMAND_ACCEPT ? IDEM_RELEASE_WAIT : IDEM_RELEASE_NONE;
         return;

@@ -250,7 +250,12 @@ static void act_on_payment(struct idem_turn *turn)
         refuse(turn, IDEM_PROBLEM_PAYMENT_MISSING);
         return;
     }
-    const struct idem_provider_rules *provider = idem_rules_provider(turn->rules, payment->entry);
+    const struct idem_effect place = {
+        .entry = payment->entry,
+        .account = payment->account,
+        .region = payment->region,
+    };
+    const struct idem_provider_rules *provider = idem_rules_place(turn->rules, &place);
     if (provider == NULL) { /* Taken out of the configuration; nothing can be sent. */
         *turn->intent = turn->facts->intent;
         idem_turn_reply(turn, IDEM_PROBLEM_UNAVAILABLE, false);
@@ -303,8 +308,7 @@ static enum idem_problem reserve_again(struct idem_turn *turn,
 static void reclaim(struct idem_turn *turn)
 {
     struct idem_intent *intent = turn->intent;
-    const struct idem_provider_rules *provider =
-        idem_rules_provider(turn->rules, intent->effect.entry);
+    const struct idem_provider_rules *provider = idem_rules_place(turn->rules, &intent->effect);
     if (provider == NULL) {
         idem_turn_reply(turn, IDEM_PROBLEM_UNAVAILABLE, false);
         return;
@@ -314,6 +318,7 @@ static void reclaim(struct idem_turn *turn)
     intent->unknown_since_us = 0;
     intent->ask_count = 0;
     intent->effect.close_asked = false;
+    intent->problem = IDEM_PROBLEM_NONE;
     intent->state = IDEM_INTENT_CLAIMED;
 
     enum idem_problem problem = reserve_again(turn, provider);

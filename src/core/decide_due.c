@@ -135,8 +135,7 @@ void idem_decide_due(struct idem_turn *turn)
         let_go(turn);
         return;
     }
-    const struct idem_provider_rules *provider =
-        idem_rules_provider(turn->rules, intent->effect.entry);
+    const struct idem_provider_rules *provider = idem_rules_place(turn->rules, &intent->effect);
     if (provider == NULL) { /* Taken out of the configuration: nothing can be asked or sent. */
         idem_turn_unknown(turn);
         idem_turn_plan(turn, intent->step, turn->command->now_us + turn->rules->ask_max_us);

@@ -95,6 +95,12 @@ static enum idem_partial_capture partial_capture(const struct idem_turn *turn)
     return provider != NULL ? provider->partial_capture : IDEM_PARTIAL_MANY;
 }
 
+/* False after a release until the intent is claimed again: its business rows are over. */
+static bool holds_reservation(const struct idem_turn *turn)
+{
+    return turn->intent->problem != IDEM_PROBLEM_NOT_EXECUTED;
+}
+
 /* The money moved: sums, states and the answer that everybody gets from now on. */
 static struct idem_answer apply_success(struct idem_turn *turn)
 {
@@ -161,7 +167,9 @@ static void settle_refused(struct idem_turn *turn, struct idem_str code, struct 
         .provider_message = message,
     };
     struct idem_answer answer = idem_answer_problem(&details, &turn->decision->scratch);
-    idem_turn_return_reservation(turn, code);
+    if (holds_reservation(turn)) {
+        idem_turn_return_reservation(turn, code);
+    }
     idem_turn_finish(turn, IDEM_INTENT_FAILED, IDEM_PROBLEM_DECLINED, answer);
     idem_turn_event_send(turn, IDEM_EVENT_FAILED, turn->command->evidence.send_no, code);
 }
@@ -169,7 +177,7 @@ static void settle_refused(struct idem_turn *turn, struct idem_str code, struct 
 static bool can_be_asked(const struct idem_turn *turn)
 {
     const struct idem_effect *effect = &turn->intent->effect;
-    const struct idem_provider_rules *provider = idem_rules_provider(turn->rules, effect->entry);
+    const struct idem_provider_rules *provider = idem_rules_place(turn->rules, effect);
     return provider != NULL && provider->capability[effect->kind].query != IDEM_QUERY_NONE;
 }
 
@@ -209,9 +217,12 @@ static void silence(struct idem_turn *turn)
     if (!idem_uid_equal(turn->facts->intent.token, evidence->token)) {
         return; /* Superseded: somebody else is on it. */
     }
+    if (turn->intent->state == IDEM_INTENT_CLAIMED) {
+        return; /* Every send is closed, so nothing is unknown: the planned send stands. */
+    }
     idem_turn_unknown(turn);
     const struct idem_provider_rules *provider =
-        idem_rules_provider(turn->rules, turn->intent->effect.entry);
+        idem_rules_place(turn->rules, &turn->intent->effect);
     if (provider == NULL) {
         idem_turn_plan(turn, IDEM_STEP_ASK, turn->command->now_us + turn->rules->ask_max_us);
         return;
@@ -224,9 +235,14 @@ static void silence(struct idem_turn *turn)
     idem_turn_follow(turn, idem_recovery_next(&view));
 }
 
+/*
+ * The reservation goes back. `problem` says so as long as the intent holds none, since it may be
+ * parked later by a success that finds no room.
+ */
 static void release(struct idem_turn *turn)
 {
     idem_turn_return_reservation(turn, IDEM_STR("not_executed"));
+    turn->intent->problem = IDEM_PROBLEM_NOT_EXECUTED;
     turn->intent->state = IDEM_INTENT_RELEASED;
     idem_turn_plan(turn, IDEM_STEP_NONE, turn->command->now_us + turn->rules->release_us);
     idem_turn_event(turn, IDEM_EVENT_RELEASED, no_text);
@@ -271,15 +287,28 @@ static void not_executed(struct idem_turn *turn)
         settle_refused(turn, IDEM_STR("refused"), no_text);
         return;
     }
+    if (turn->intent->state == IDEM_INTENT_PARKED) { /* A person has it; nothing runs by itself. */
+        silence(turn);
+        return;
+    }
     retry_or_release(turn);
+}
+
+/* A refusal need not name the money, but it must not name another's. */
+static bool refusal_is_ours(const struct idem_effect *effect, const struct idem_evidence *evidence)
+{
+    bool other_amount =
+        evidence->amount_minor >= 0 && evidence->amount_minor != effect->amount_minor;
+    bool other_currency =
+        evidence->currency.len > 0 && !idem_str_equal(evidence->currency, effect->currency);
+    return idem_str_equal(effect->id, evidence->effect_id) && !other_amount && !other_currency;
 }
 
 /* "This id can no longer succeed", about an intent that is not final. */
 static void refused(struct idem_turn *turn)
 {
     const struct idem_evidence *evidence = &turn->command->evidence;
-    if (!same_place(&turn->intent->effect, evidence) ||
-        !idem_str_equal(turn->intent->effect.id, evidence->effect_id)) {
+    if (!refusal_is_ours(&turn->intent->effect, evidence)) {
         silence(turn);
         return;
     }
@@ -315,12 +344,12 @@ static void closed_unpaid(struct idem_turn *turn)
 static void success(struct idem_turn *turn)
 {
     const struct idem_evidence *evidence = &turn->command->evidence;
-    if (!same_place(&turn->intent->effect, evidence)) {
-        park_now(turn, IDEM_CASE_MISMATCH, IDEM_STR("done at another entry, account or region"));
-        return;
-    }
     if (!same_money(&turn->intent->effect, evidence)) {
         park_now(turn, IDEM_CASE_MISMATCH, IDEM_STR("done, but another id, amount or currency"));
+        return;
+    }
+    if (!holds_reservation(turn)) { /* Parked after a release, and there was no room. */
+        park_now(turn, IDEM_CASE_NO_ROOM, IDEM_STR("done after release, but there is no room"));
         return;
     }
     resolve_send(turn, IDEM_SEND_ANSWERED);
@@ -334,12 +363,14 @@ static void success(struct idem_turn *turn)
 static void success_after_release(struct idem_turn *turn)
 {
     struct idem_intent *intent = turn->intent;
-    const struct idem_provider_rules *provider =
-        idem_rules_provider(turn->rules, intent->effect.entry);
+    const struct idem_provider_rules *provider = idem_rules_place(turn->rules, &intent->effect);
     const struct idem_facts *facts = turn->facts;
+    const struct idem_evidence *evidence = &turn->command->evidence;
+    if (!same_place(&intent->effect, evidence) || !same_money(&intent->effect, evidence)) {
+        park_now(turn, IDEM_CASE_MISMATCH, IDEM_STR("done elsewhere, or another id or amount"));
+        return;
+    }
     bool fits = provider != NULL && facts->order_holder.row == 0 && facts->refund_holder.row == 0 &&
-                same_place(&intent->effect, &turn->command->evidence) &&
-                same_money(&intent->effect, &turn->command->evidence) &&
                 idem_turn_reserve(turn, provider) == IDEM_PROBLEM_NONE;
     if (!fits) {
         park_now(turn, IDEM_CASE_NO_ROOM, IDEM_STR("done after release, but there is no room"));
@@ -360,7 +391,8 @@ static void after_the_end(struct idem_turn *turn)
     bool succeeded = turn->intent->state == IDEM_INTENT_SUCCEEDED;
     bool says_done = evidence->outcome == IDEM_OUTCOME_SUCCESS;
     bool says_not =
-        evidence->outcome == IDEM_OUTCOME_REFUSED_FINAL && evidence->source == IDEM_SOURCE_QUERY;
+        evidence->source == IDEM_SOURCE_QUERY && (evidence->outcome == IDEM_OUTCOME_REFUSED_FINAL ||
+                                                  evidence->outcome == IDEM_OUTCOME_CLOSED_UNPAID);
     bool contradicts = succeeded ? says_not : says_done;
     if (!contradicts) {
         return;
@@ -374,7 +406,14 @@ static void after_the_end(struct idem_turn *turn)
 
 static void weigh(struct idem_turn *turn)
 {
-    switch (turn->command->evidence.outcome) {
+    const struct idem_evidence *evidence = &turn->command->evidence;
+    bool said_something = evidence->outcome != IDEM_OUTCOME_UNKNOWN;
+    if (said_something && !same_place(&turn->intent->effect, evidence)) {
+        park_now(turn, IDEM_CASE_MISMATCH,
+                 IDEM_STR("answered by another entry, account or region"));
+        return;
+    }
+    switch (evidence->outcome) {
     case IDEM_OUTCOME_SUCCESS:
         success(turn);
         return;

@@ -98,7 +98,7 @@ struct idem_recovery_view idem_turn_view(const struct idem_turn *turn,
 /* Applies a row of the table: parks if it says so, and plans the next step. */
 void idem_turn_follow(struct idem_turn *turn, struct idem_recovery_next next);
 
-/* DISPATCHED or CLAIMED becomes UNKNOWN; other states stay. */
+/* DISPATCHED becomes UNKNOWN; other states stay. */
 void idem_turn_unknown(struct idem_turn *turn);
 
 #endif /* IDEM_CORE_DECIDE_INTERNAL_H */

@@ -1,5 +1,5 @@
 /*
- * The life of an intent (DESIGN, section 5). Each arrow names the function that makes it.
+ * The life of an intent (docs/design.md, section 5). Each arrow names the function that makes it.
  *
  *   absent --accept--> CLAIMED --perform--> DISPATCHED --settle--> SUCCEEDED | FAILED
  *      \                  |   ^                |   \--silence, lapse--> UNKNOWN --settle--> ...

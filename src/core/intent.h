@@ -16,7 +16,7 @@
 #include "core/limits.h"
 #include "core/problem.h"
 
-/* The values are stored: append only. The diagram is in DESIGN, section 5, and in intent.c. */
+/* The values are stored: append only. The diagram is in docs/design.md, section 5, and in intent.c. */
 enum idem_intent_state {
     IDEM_INTENT_NONE = 0,   /* Absent. */
     IDEM_INTENT_CLAIMED,    /* Nothing was sent, or every send is proven not executed. */
@@ -122,7 +122,7 @@ struct idem_intent {
     int64_t finished_us;
     int64_t expires_us; /* When the answer may be forgotten; 0 while not final. */
 
-    enum idem_problem problem; /* Why it failed; NONE otherwise. */
+    enum idem_problem problem; /* Why it failed. NOT_EXECUTED: released, holds no reservation. */
     struct idem_effect effect;
     struct idem_answer answer;
 

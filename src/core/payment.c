@@ -52,9 +52,17 @@ void idem_payment_check(const struct idem_payment *payment)
     IDEM_ASSERT(payment->released_minor >= 0);
     IDEM_ASSERT(payment->refunded_minor >= 0);
     IDEM_ASSERT(payment->refund_pending_minor >= 0);
-    /* P10; differences of numbers between zero and 2^63 - 1 do not overflow. */
-    IDEM_ASSERT(idem_payment_capturable(payment) >= 0);
-    IDEM_ASSERT(idem_payment_refundable(payment) >= 0);
+    /* P10. Each subtraction stays at or above zero before the next begins, so none overflows. */
+    int64_t left_minor = payment->authorized_minor;
+    IDEM_ASSERT(left_minor >= payment->captured_minor);
+    left_minor -= payment->captured_minor;
+    IDEM_ASSERT(left_minor >= payment->capture_pending_minor);
+    left_minor -= payment->capture_pending_minor;
+    IDEM_ASSERT(left_minor >= payment->released_minor);
+    left_minor = payment->captured_minor;
+    IDEM_ASSERT(left_minor >= payment->refunded_minor);
+    left_minor -= payment->refunded_minor;
+    IDEM_ASSERT(left_minor >= payment->refund_pending_minor);
     IDEM_ASSERT(!payment->canceling || payment->capture_pending_minor == 0);
 }
 

@@ -50,11 +50,15 @@ static bool can_ask(const struct idem_recovery_view *view)
     return view->capability->query != IDEM_QUERY_NONE;
 }
 
-/* Doubling pauses, of which a half is left to chance so that many intents do not ask in step. */
+/*
+ * Doubling pauses, of which a half is left to chance so that many intents do not ask in step. Where
+ * nothing can be asked, the sends count.
+ */
 static int64_t pause_us(const struct idem_recovery_view *view)
 {
     int64_t pause = view->rules->ask_first_us;
-    for (uint32_t i = 1; i < view->ask_count && pause < view->rules->ask_max_us; i++) {
+    uint32_t tries = can_ask(view) ? view->ask_count : view->send_count;
+    for (uint32_t i = 1; i < tries && pause < view->rules->ask_max_us; i++) {
         pause *= 2;
     }
     if (pause > view->rules->ask_max_us) {

@@ -29,3 +29,12 @@ const struct idem_provider_rules *idem_rules_provider(const struct idem_rules *r
     }
     return NULL;
 }
+
+const struct idem_provider_rules *idem_rules_place(const struct idem_rules *rules,
+                                                   const struct idem_effect *effect)
+{
+    const struct idem_provider_rules *provider = idem_rules_provider(rules, effect->entry);
+    bool same = provider != NULL && idem_str_equal(provider->account, effect->account) &&
+                idem_str_equal(provider->region, effect->region);
+    return same ? provider : NULL;
+}

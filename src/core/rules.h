@@ -87,4 +87,11 @@ struct idem_rules idem_rules_default(void);
 const struct idem_provider_rules *idem_rules_provider(const struct idem_rules *rules,
                                                       struct idem_str entry);
 
+/*
+ * The rules of the effect's entry if that still leads to the same account and region, or NULL: what
+ * was sent to one account must never be sent again to another, which cannot know its id.
+ */
+const struct idem_provider_rules *idem_rules_place(const struct idem_rules *rules,
+                                                   const struct idem_effect *effect);
+
 #endif /* IDEM_CORE_RULES_H */

@@ -33,7 +33,7 @@ struct idem_net_header {
     struct idem_str value; /* Without white space around it. */
 };
 
-/* A complete request. Text is the exchange's, until it is answered or aborted. */
+/* A complete request. Text is the exchange's, until it is answered or broken. */
 struct idem_net_request {
     struct idem_str method; /* "GET" */
     struct idem_str path;   /* Begins with '/'; still percent-encoded. */
@@ -66,10 +66,13 @@ struct idem_net_reply {
 };
 
 struct idem_server_ops {
-    /* A request is complete. The exchange is the owner's until it answers or aborts it. */
+    /* A request is complete. The exchange is the owner's until it answers or breaks it. */
     void (*request)(void *context, struct idem_exchange *exchange);
-    /* The caller has gone while the exchange was the owner's; it must still be answered or aborted
-       (the answer goes nowhere). */
+    /*
+     * The caller has gone while the exchange was the owner's, who must still answer or break it, and
+     * may do so in this call. A caller who only ended its own side still gets the answer; otherwise
+     * it goes nowhere. Said once.
+     */
     void (*gone)(void *context, struct idem_exchange *exchange);
     /*
      * What to say when the server refuses. Text must outlive the call: constants or the
@@ -80,7 +83,7 @@ struct idem_server_ops {
 
 struct idem_server_options {
     struct uv_loop_s *loop; /* Borrowed as long as the server. */
-    const char *host;       /* An address, not a name. */
+    const char *host;       /* An address, not a name; IPv4 or IPv6. */
     uint16_t port;          /* 0: any; see idem_server_port(). */
     size_t connections_max;
     size_t head_max;          /* Bytes of request line and fields. */
@@ -96,6 +99,10 @@ struct idem_server_options {
 /* head 16 KiB, body 64 KiB, 10,000 connections, 10 s head, 20 s body, 75 s idle, 20 s write. */
 struct idem_server_options idem_server_options_default(void);
 
+/*
+ * Listens at once. Where SIGPIPE still has its default, it is ignored from then on in the whole
+ * process: a write to a caller who has gone is an error, not the end.
+ */
 enum idem_err idem_server_open(const struct idem_server_options *options,
                                struct idem_server **ret_server,
                                struct idem_error *reterr) IDEM_MUST_CHECK;
@@ -106,8 +113,8 @@ size_t idem_server_connections(const struct idem_server *server);
 const struct idem_net_request *idem_exchange_request(const struct idem_exchange *exchange);
 
 /*
- * The value of the only field `name`; empty if absent. `ret_count` (may be NULL): how many there
- * are.
+ * The value of the only field `name`; empty if it is absent or there are several. `ret_count` (may
+ * be NULL): how many there are.
  */
 struct idem_str idem_exchange_header(const struct idem_exchange *exchange,
                                      struct idem_str name,
@@ -129,8 +136,10 @@ void idem_exchange_break(struct idem_exchange *exchange, struct idem_str bytes, 
 /* Accepts no more connections, closes idle ones now and others after their answer. */
 void idem_server_drain(struct idem_server *server);
 
-/* Closes everything; open exchanges are gone first. Run the loop until its handles are closed, then
-   destroy. */
+/*
+ * Closes everything; open exchanges are gone first and may be answered even after the destruction.
+ * Run the loop until its handles are closed, then destroy.
+ */
 void idem_server_close(struct idem_server *server);
 
 /* True once every handle is closed. */

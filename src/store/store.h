@@ -52,18 +52,19 @@ enum idem_store_answer {
     IDEM_STORE_ANSWER_COUNT
 };
 
-/* One command on its way through the store. Embed it; the store fills `outcome`. */
+/* One command on its way through the store. Embed it; the store fills `outcome` and `answer`. */
 struct idem_store_item {
     struct idem_list_node node; /* On its batch's list; the engine's queue before. */
     struct idem_command command;
-    struct idem_outcome *outcome; /* The submitter's memory. */
+    struct idem_outcome *outcome;  /* The submitter's memory. True only if DURABLE. */
+    enum idem_store_answer answer; /* Of this command: after a miss each one runs alone. */
 };
 
 /* At most one command per intent, payment and order number: the engine sees to that. */
 struct idem_store_batch {
-    struct idem_list_node node; /* The store's, while it owns the batch. */
-    struct idem_list items;     /* Of struct idem_store_item; at most IDEM_STORE_BATCH_MAX. */
-    enum idem_store_answer answer;
+    struct idem_list_node node;    /* The store's, while it owns the batch. */
+    struct idem_list items;        /* Of struct idem_store_item; at most IDEM_STORE_BATCH_MAX. */
+    enum idem_store_answer answer; /* The worst of its items' answers. */
 };
 
 enum idem_read_kind {
@@ -74,7 +75,7 @@ enum idem_read_kind {
     IDEM_READ_OPERATION,          /* By id: intent, sends, events. */
     IDEM_READ_OPERATION_BY_SCOPE, /* Likewise. */
     IDEM_READ_DUE,                /* Open intents with due_us <= now_us, oldest first. */
-    IDEM_READ_LEFT, /* CLAIMED or DISPATCHED under another incarnation, row > after_row. */
+    IDEM_READ_LEFT,               /* Open, with a lease of another incarnation, row > after_row. */
     IDEM_READ_COUNT
 };
 

@@ -1,0 +1,216 @@
+/*
+ * The edge as a whole: its memory, the server's table, and the step that answers what is done.
+ *
+ * A visit is free, or its request or its read is in the engine. It leaves the engine once for every
+ * time that it went in, and its exchange is answered exactly once, whether or not somebody is still
+ * there to hear it.
+ */
+#include "api/api_internal.h"
+
+#include <openssl/crypto.h>
+#include <stdlib.h>
+
+#include "base/bug.h"
+
+#define WAIT_DEFAULT_US  (10 * IDEM_US_PER_SECOND)
+#define SECRET_MIN       16 /* Bytes; below that a secret can be guessed. */
+#define CANONICAL_GROWTH 2  /* "0.5" becomes "5e-1"; nothing grows more than twofold. */
+#define CANONICAL_ROOM   64
+
+void idem_api_routes_default(struct idem_route_policy routes[IDEM_ENDPOINT_COUNT])
+{
+    for (size_t i = 0; i < IDEM_ENDPOINT_COUNT; i++) {
+        routes[i] = (struct idem_route_policy){ .wait_us = WAIT_DEFAULT_US };
+    }
+}
+
+struct idem_digest idem_api_effect_secret_check(struct idem_digester *digester,
+                                                struct idem_str effect_secret)
+{
+    idem_hmac_begin(digester, effect_secret);
+    idem_hmac_add(digester, IDEM_STR("idem effect secret check"));
+    return idem_hmac_end(digester);
+}
+
+/* Which problem a refusal of the server is. */
+static enum idem_problem refusal_problem(enum idem_net_refusal refusal)
+{
+    switch (refusal) {
+    case IDEM_NET_BAD_REQUEST:
+        return IDEM_PROBLEM_REQUEST_INVALID;
+    case IDEM_NET_HEAD_SLOW:
+    case IDEM_NET_BODY_SLOW:
+        return IDEM_PROBLEM_TOO_SLOW;
+    case IDEM_NET_BODY_TOO_LARGE:
+        return IDEM_PROBLEM_TOO_LARGE;
+    case IDEM_NET_HEAD_TOO_LARGE:
+        return IDEM_PROBLEM_HEAD_TOO_LARGE;
+    case IDEM_NET_NOT_SUPPORTED:
+        return IDEM_PROBLEM_NOT_SUPPORTED;
+    case IDEM_NET_CROWDED:
+        return IDEM_PROBLEM_UNAVAILABLE;
+    case IDEM_NET_REFUSAL_NONE:
+    case IDEM_NET_REFUSAL_COUNT:
+        break;
+    }
+    IDEM_UNREACHABLE();
+}
+
+/* Made once, since a refusal's text must outlive the call. */
+static void refusals_make(struct idem_api *api)
+{
+    for (enum idem_net_refusal i = IDEM_NET_REFUSAL_NONE + 1; i < IDEM_NET_REFUSAL_COUNT; i++) {
+        struct idem_api_refusal *refusal = &api->refusals[i];
+        const struct idem_problem_details details = { .problem = refusal_problem(i) };
+        idem_reply_problem(&api->reply, &details, IDEM_STR(""));
+        if (i == IDEM_NET_CROWDED) {
+            idem_reply_retry_after(&api->reply, IDEM_US_PER_SECOND);
+        }
+        struct idem_net_reply reply = idem_reply_end(&api->reply);
+        struct idem_buf head;
+        struct idem_buf body;
+        idem_buf_init(&head, refusal->head, sizeof(refusal->head));
+        idem_buf_init(&body, refusal->body, sizeof(refusal->body));
+        reply.headers = idem_buf_keep(&head, reply.headers);
+        reply.body = idem_buf_keep(&body, reply.body);
+        reply.close = true;
+        IDEM_ASSERT(!head.full && !body.full);
+        refusal->reply = reply;
+    }
+}
+
+static enum idem_err options_check(const struct idem_api_options *options,
+                                   struct idem_error *reterr)
+{
+    if (options->requests_max == 0 || options->body_max == 0) {
+        return idem_error_set(reterr, IDEM_E_INVALID, "requests_max and body_max must not be 0");
+    }
+    if (options->effect_secret.len < SECRET_MIN) {
+        return idem_error_set(reterr, IDEM_E_INVALID, "the effect secret is shorter than %d bytes",
+                              SECRET_MIN);
+    }
+    if (options->fingerprint_secret_count == 0 ||
+        options->fingerprint_secret_count > IDEM_API_SECRETS_MAX) {
+        return idem_error_set(reterr, IDEM_E_INVALID, "there must be 1 to %d fingerprint secrets",
+                              IDEM_API_SECRETS_MAX);
+    }
+    for (size_t i = 0; i < options->fingerprint_secret_count; i++) {
+        if (options->fingerprint_secrets[i].bytes.len < SECRET_MIN) {
+            return idem_error_set(reterr, IDEM_E_INVALID,
+                                  "a fingerprint secret is shorter than %d bytes", SECRET_MIN);
+        }
+    }
+    for (size_t i = 0; i < options->credential_count; i++) {
+        size_t len = options->credentials[i].principal.len;
+        if (len == 0 || len > IDEM_PRINCIPAL_MAX) {
+            return idem_error_set(reterr, IDEM_E_INVALID,
+                                  "a credential's principal is not 1 to %d bytes long",
+                                  IDEM_PRINCIPAL_MAX);
+        }
+    }
+    return IDEM_OK;
+}
+
+void idem_api_destroy(struct idem_api *api)
+{
+    if (api == NULL) {
+        return;
+    }
+    IDEM_ASSERT(api->visits == NULL || idem_api_idle(api));
+    idem_digester_destroy(api->digester);
+    free(api->canonical);
+    free(api->visits);
+    free(api);
+}
+
+enum idem_err idem_api_create(const struct idem_api_options *options,
+                              struct idem_api **ret_api,
+                              struct idem_error *reterr)
+{
+    enum idem_err err = options_check(options, reterr);
+    if (err != IDEM_OK) {
+        return err;
+    }
+    struct idem_api *api = calloc(1, sizeof(*api));
+    if (api == NULL) {
+        return idem_error_set(reterr, IDEM_E_SYSTEM, "no memory for the api");
+    }
+    api->options = *options;
+    api->canonical_max = options->body_max * CANONICAL_GROWTH + CANONICAL_ROOM;
+    err = idem_digester_create(&api->digester, reterr);
+    if (err != IDEM_OK) {
+        idem_api_destroy(api);
+        return err;
+    }
+    api->canonical = malloc(api->canonical_max);
+    api->visits = calloc(options->requests_max, sizeof(*api->visits));
+    if (api->canonical == NULL || api->visits == NULL) {
+        free(api->visits);
+        api->visits = NULL;
+        idem_api_destroy(api);
+        return idem_error_set(reterr, IDEM_E_SYSTEM, "no memory for %zu requests",
+                              options->requests_max);
+    }
+    for (size_t i = 0; i < options->requests_max; i++) {
+        idem_list_push(&api->free, &api->visits[i].node);
+    }
+    refusals_make(api);
+    *ret_api = api;
+    return IDEM_OK;
+}
+
+static void api_request(void *context, struct idem_exchange *exchange)
+{
+    idem_visit_begin(context, exchange);
+}
+
+static void api_gone(void *context, struct idem_exchange *exchange)
+{
+    (void)context; /* The visit says all there is to know. */
+    struct idem_visit *visit = idem_exchange_owner(exchange);
+    IDEM_ASSERT(visit != NULL);
+    visit->gone = true;
+}
+
+static void api_refusal(void *context,
+                        enum idem_net_refusal refusal,
+                        struct idem_net_reply *ret_reply)
+{
+    const struct idem_api *api = context;
+    IDEM_ASSERT(refusal > IDEM_NET_REFUSAL_NONE);
+    IDEM_ASSERT(refusal < IDEM_NET_REFUSAL_COUNT);
+    *ret_reply = api->refusals[refusal].reply;
+}
+
+const struct idem_server_ops idem_api_server_ops = {
+    .request = api_request,
+    .gone = api_gone,
+    .refusal = api_refusal,
+};
+
+void idem_api_step(struct idem_api *api)
+{
+    struct idem_list requests = { 0 };
+    struct idem_list reads = { 0 };
+    idem_engine_reap(api->options.engine, &requests);
+    idem_engine_reap_reads(api->options.engine, &reads);
+    struct idem_list_node *node;
+    while ((node = idem_list_pop(&requests)) != NULL) {
+        struct idem_request *request = IDEM_CONTAINER_OF(node, struct idem_request, node);
+        idem_visit_request_done(api, IDEM_CONTAINER_OF(request, struct idem_visit, request));
+    }
+    while ((node = idem_list_pop(&reads)) != NULL) {
+        struct idem_read *read = IDEM_CONTAINER_OF(node, struct idem_read, node);
+        idem_visit_read_done(api, IDEM_CONTAINER_OF(read, struct idem_visit, read));
+    }
+}
+
+void idem_api_drain(struct idem_api *api)
+{
+    api->draining = true;
+}
+
+bool idem_api_idle(const struct idem_api *api)
+{
+    return api->free.count == api->options.requests_max;
+}

@@ -1,0 +1,50 @@
+/*
+ * route.h - which resource and which method a request names. The table is the API.
+ */
+#ifndef IDEM_API_ROUTE_H
+#define IDEM_API_ROUTE_H
+
+#include <stdbool.h>
+
+#include "api/fault.h"
+#include "base/text.h"
+#include "base/uid.h"
+#include "core/intent.h"
+#include "net/server.h"
+
+enum idem_route_kind {
+    IDEM_ROUTE_NONE = 0,
+    IDEM_ROUTE_KEYED,            /* One of the endpoints. */
+    IDEM_ROUTE_PAYMENT,          /* GET by id. */
+    IDEM_ROUTE_PAYMENT_BY_ORDER, /* GET ?order_no= */
+    IDEM_ROUTE_REFUND,           /* GET by id. */
+    IDEM_ROUTE_OPERATION,        /* GET by id. */
+    IDEM_ROUTE_OPERATION_BY_KEY, /* GET ?endpoint= with the key in its header. */
+    IDEM_ROUTE_ABANDON,
+    IDEM_ROUTE_HEALTH,
+    IDEM_ROUTE_READY,
+    IDEM_ROUTE_COUNT
+};
+
+#define IDEM_ROUTE_PATH_MAX 64
+
+struct idem_route {
+    enum idem_route_kind kind;
+    enum idem_endpoint endpoint; /* KEYED. */
+    struct idem_uid id;          /* Where the path has one. */
+    size_t path_len;
+    char path[IDEM_ROUTE_PATH_MAX]; /* As the table spells it, the id in lower case. */
+};
+
+/*
+ * Finds the route. On false the fault says NOT_FOUND, METHOD_NOT_ALLOWED (then `*allow` has the
+ * methods that there are) or REQUEST_INVALID (a path that cannot be decoded).
+ */
+bool idem_route_find(const struct idem_net_request *request,
+                     struct idem_route *ret_route,
+                     struct idem_buf *allow,
+                     struct idem_fault *ret_fault) IDEM_MUST_CHECK;
+
+struct idem_str idem_route_path(const struct idem_route *route);
+
+#endif /* IDEM_API_ROUTE_H */

@@ -1,0 +1,76 @@
+/*
+ * idem - a service that makes it safe to retry what moves money.
+ *
+ * What happens here happens before any thread exists: the crash point for tests is armed, SIGPIPE
+ * is ignored (a peer that has gone is an answer of write, not a reason to die), and files that are
+ * made from now on belong to this user alone.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/attr.h"
+#include "base/crash.h"
+#include "daemon/commands.h"
+#include "daemon/log.h"
+
+static const char help[] =
+    "usage: idem COMMAND [OPTION...]\n"
+    "\n"
+    "  serve      the payment service\n"
+    "  sandbox    a payment provider that misbehaves on request\n"
+    "  version    what this is\n"
+    "  help       this text\n"
+    "\n"
+    "idem COMMAND --help says what a command takes.\n"
+    "\n"
+    "Exit status: 0 stopped as asked, 2 command line, 3 configuration, 4 cannot start (port, store,\n"
+    "secrets), 5 the store broke: start again, 1 anything else.\n";
+
+static enum idem_exit command_version(int argc, char **argv)
+{
+    (void)argc; /* There is nothing to choose. */
+    (void)argv;
+    return puts("idem " IDEM_VERSION) < 0 ? IDEM_EXIT_OTHER : IDEM_EXIT_OK;
+}
+
+static enum idem_exit command_help(int argc, char **argv)
+{
+    (void)argc; /* There is nothing to choose. */
+    (void)argv;
+    return fputs(help, stdout) < 0 ? IDEM_EXIT_OTHER : IDEM_EXIT_OK;
+}
+
+static const struct {
+    const char *name;
+    enum idem_exit (*run)(int argc, char **argv);
+} commands[] = {
+    { "serve", idem_command_serve }, { "sandbox", idem_command_sandbox },
+    { "version", command_version },  { "--version", command_version },
+    { "help", command_help },        { "--help", command_help },
+    { "-h", command_help },
+};
+
+int main(int argc, char **argv)
+{
+    struct idem_error error;
+    if (idem_crash_arm(getenv("IDEM_CRASH_POINT"), &error) != IDEM_OK) {
+        (void)fprintf(stderr, "idem: IDEM_CRASH_POINT: %s\n", error.text);
+        return IDEM_EXIT_USAGE;
+    }
+    (void)signal(SIGPIPE, SIG_IGN); /* It cannot fail for a signal that exists. */
+    (void)umask(S_IRWXG | S_IRWXO);
+
+    for (size_t i = 0; argc > 1 && i < IDEM_ARRAY_COUNT(commands); i++) {
+        if (strcmp(argv[1], commands[i].name) == 0) {
+            return (int)commands[i].run(argc - 1, argv + 1);
+        }
+    }
+    if (argc > 1) {
+        (void)fprintf(stderr, "idem: there is no command '%s'\n\n", argv[1]);
+    }
+    (void)fputs(help, stderr);
+    return IDEM_EXIT_USAGE;
+}

@@ -1,0 +1,195 @@
+/*
+ * Translation, one function for each layer that wants something; no policy and no defaults of its
+ * own: those are in config.c.
+ */
+#include "daemon/parts.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bug.h"
+#include "provider/adapter.h"
+#include "provider/bridge.h"
+
+_Static_assert(IDEM_SECRETS_FINGERPRINTS_MAX <= IDEM_API_SECRETS_MAX, "the edge takes them all");
+
+#define SECRETS_PATH_MAX 1200
+
+static const struct idem_adapter *adapter_of(enum idem_config_adapter adapter)
+{
+    switch (adapter) {
+    case IDEM_CONFIG_BRIDGE:
+        return &idem_bridge_adapter;
+    }
+    IDEM_UNREACHABLE();
+}
+
+static enum idem_err provider_make(struct idem_parts *parts,
+                                   size_t index,
+                                   struct idem_error *reterr)
+{
+    const struct idem_config_provider *provider = &parts->config->providers[index];
+    struct idem_provider_rules *rules = &parts->providers[index];
+    const struct idem_adapter *adapter = adapter_of(provider->adapter);
+    *rules = (struct idem_provider_rules){
+        .entry = idem_str_from(provider->entry),
+        .account = idem_str_from(provider->account),
+        .region = idem_str_from(provider->region),
+        .partial_capture = provider->partial_capture,
+        .request_timeout_us = provider->request_timeout_us,
+        .settle_us = provider->settle_us,
+        .encode = adapter->encode,
+    };
+    memcpy(rules->capability, provider->capability, sizeof(rules->capability));
+    parts->entries[index] = (struct idem_provider_entry){
+        .adapter = adapter,
+        .rules = rules,
+        .base_url = provider->base_url,
+        .credential = parts->provider_credentials[index],
+    };
+    return idem_secrets_credential(provider->credential_file, provider->credential_env,
+                                   parts->provider_credentials[index], reterr);
+}
+
+static enum idem_err rules_make(struct idem_parts *parts, struct idem_error *reterr)
+{
+    const struct idem_config *config = parts->config;
+    parts->provider_count = config->provider_count;
+    for (size_t i = 0; i < parts->provider_count; i++) {
+        enum idem_err err = provider_make(parts, i, reterr);
+        if (err != IDEM_OK) {
+            return err;
+        }
+    }
+    parts->rules = (struct idem_rules){
+        .providers = parts->providers,
+        .provider_count = parts->provider_count,
+        .lease_us = config->timings.lease_us,
+        .answer_retention_us = config->retention_us,
+        .release_us = config->timings.release_us,
+        .retry_first_us = config->timings.retry_first_us,
+        .ask_first_us = config->timings.ask_first_us,
+        .ask_max_us = config->timings.ask_max_us,
+        .ask_give_up_us = config->timings.ask_give_up_us,
+        .parked_ask_us = config->timings.parked_ask_us,
+    };
+    return IDEM_OK;
+}
+
+static void credentials_make(struct idem_parts *parts)
+{
+    for (size_t i = 0; i < parts->config->credential_count; i++) {
+        const struct idem_config_credential *credential = &parts->config->credentials[i];
+        parts->credentials[i] = (struct idem_credential){
+            .secret_sha256 = credential->secret,
+            .principal = idem_str_from(credential->principal),
+            .is_operator = credential->role == IDEM_CONFIG_OPERATOR,
+            .providers = credential->providers,
+            .provider_count = credential->provider_count,
+        };
+    }
+}
+
+static enum idem_err secrets_make(struct idem_parts *parts,
+                                  struct idem_random *random,
+                                  struct idem_error *reterr)
+{
+    const struct idem_config *config = parts->config;
+    char beside[SECRETS_PATH_MAX];
+    (void)snprintf(beside, sizeof(beside), "%s.secrets", config->store_path); /* It has room. */
+    enum idem_err err = idem_secrets_open(config->secrets != NULL ? config->secrets : beside,
+                                          config->store_path, random, &parts->secrets, reterr);
+    if (err != IDEM_OK) {
+        return err;
+    }
+    for (size_t i = 0; i < parts->secrets.fingerprint_count; i++) {
+        const struct idem_fingerprint_secret *secret = &parts->secrets.fingerprints[i];
+        parts->fingerprint_secrets[i] = (struct idem_secret){
+            .id = secret->id,
+            .bytes = { .data = (const char *)secret->bytes, .len = sizeof(secret->bytes) },
+        };
+    }
+    return IDEM_OK;
+}
+
+static struct idem_str effect_secret(const struct idem_parts *parts)
+{
+    return (struct idem_str){ .data = (const char *)parts->secrets.effect,
+                              .len = sizeof(parts->secrets.effect) };
+}
+
+static enum idem_err check_make(struct idem_parts *parts, struct idem_error *reterr)
+{
+    struct idem_digester *digester = NULL;
+    enum idem_err err = idem_digester_create(&digester, reterr);
+    if (err != IDEM_OK) {
+        return err;
+    }
+    parts->effect_secret_check = idem_api_effect_secret_check(digester, effect_secret(parts));
+    idem_digester_destroy(digester);
+    return IDEM_OK;
+}
+
+enum idem_err idem_parts_create(const struct idem_config *config,
+                                struct idem_random *random,
+                                struct idem_parts **ret_parts,
+                                struct idem_error *reterr)
+{
+    struct idem_parts *parts = calloc(1, sizeof(*parts));
+    if (parts == NULL) {
+        return idem_error_set(reterr, IDEM_E_SYSTEM, "no memory for the configuration");
+    }
+    parts->config = config;
+    credentials_make(parts);
+    enum idem_err err = rules_make(parts, reterr);
+    if (err == IDEM_OK) {
+        err = secrets_make(parts, random, reterr);
+    }
+    if (err == IDEM_OK) {
+        err = check_make(parts, reterr);
+    }
+    if (err != IDEM_OK) {
+        idem_parts_destroy(parts);
+        return err;
+    }
+    *ret_parts = parts;
+    return IDEM_OK;
+}
+
+void idem_parts_api_options(const struct idem_parts *parts, struct idem_api_options *options)
+{
+    options->credentials = parts->credentials;
+    options->credential_count = parts->config->credential_count;
+    options->effect_secret = effect_secret(parts);
+    options->fingerprint_secrets = parts->fingerprint_secrets;
+    options->fingerprint_secret_count = parts->secrets.fingerprint_count;
+    options->scope_by_principal = parts->config->scope == IDEM_CONFIG_SCOPE_PRINCIPAL;
+    idem_api_routes_default(options->routes);
+    for (size_t i = 0; i < parts->config->route_count; i++) {
+        const struct idem_config_route *route = &parts->config->routes[i];
+        enum idem_endpoint endpoint = idem_endpoint_from(idem_str_from(route->endpoint));
+        IDEM_ASSERT(endpoint != IDEM_ENDPOINT_NONE); /* idem_config_check() saw to it. */
+        options->routes[endpoint] = (struct idem_route_policy){
+            .in_flight = route->in_flight,
+            .wait_us = route->wait_us,
+            .answer_resource = route->answer == IDEM_CONFIG_RESOURCE,
+            .raw_body = route->body == IDEM_CONFIG_RAW,
+            .ignored = route->ignored,
+            .ignored_count = route->ignored_count,
+        };
+    }
+}
+
+size_t idem_parts_calls_max(const struct idem_parts *parts)
+{
+    return (size_t)(parts->config->limits.sends + parts->config->limits.recoveries);
+}
+
+void idem_parts_destroy(struct idem_parts *parts)
+{
+    if (parts != NULL) {
+        explicit_bzero(parts, sizeof(*parts));
+        free(parts);
+    }
+}

@@ -1,0 +1,45 @@
+/*
+ * parts.h - the configuration and the secrets in the shape in which the other layers want them.
+ *
+ * Rules for decisions, entries for the port, credentials and route policies for the edge: all made
+ * once, before anything is opened, and fixed from then on. Everything points into the parts or into
+ * the configuration, so both outlive whatever borrows them.
+ */
+#ifndef IDEM_DAEMON_PARTS_H
+#define IDEM_DAEMON_PARTS_H
+
+#include "api/api.h"
+#include "core/rules.h"
+#include "daemon/config.h"
+#include "daemon/secrets.h"
+#include "provider/http_port.h"
+
+struct idem_parts {
+    const struct idem_config *config; /* Borrowed. */
+    struct idem_rules rules;
+    struct idem_provider_rules providers[IDEM_CONFIG_PROVIDERS_MAX];
+    struct idem_provider_entry entries[IDEM_CONFIG_PROVIDERS_MAX];
+    char provider_credentials[IDEM_CONFIG_PROVIDERS_MAX][IDEM_PROVIDER_CREDENTIAL_MAX];
+    size_t provider_count;
+    struct idem_credential credentials[IDEM_CONFIG_CREDENTIALS_MAX];
+    struct idem_secrets secrets;
+    struct idem_secret fingerprint_secrets[IDEM_SECRETS_FINGERPRINTS_MAX];
+    struct idem_digest effect_secret_check;
+};
+
+/* Reads the secrets as well, and creates them for a store that does not exist yet. */
+enum idem_err idem_parts_create(const struct idem_config *config,
+                                struct idem_random *random,
+                                struct idem_parts **ret_parts,
+                                struct idem_error *reterr) IDEM_MUST_CHECK;
+
+/* Fills in credentials, secrets and routes. */
+void idem_parts_api_options(const struct idem_parts *parts, struct idem_api_options *options);
+
+/* How many calls to providers there can be at once. */
+size_t idem_parts_calls_max(const struct idem_parts *parts);
+
+/* Wipes what is secret. Accepts NULL. */
+void idem_parts_destroy(struct idem_parts *parts);
+
+#endif /* IDEM_DAEMON_PARTS_H */

@@ -1,0 +1,306 @@
+/*
+ * Reading and, once in a store's life, writing its secrets.
+ *
+ * A new file is written beside its place, flushed, and linked into place: link(2) refuses to
+ * replace, so two starts at the same time cannot give one store two secrets, and a crash leaves
+ * either no file or a whole one. The directory is flushed as well, before anything is named by
+ * these secrets: otherwise a power cut could leave a store whose secret is gone.
+ *
+ * No message holds a byte of the file.
+ */
+#include "daemon/secrets.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/bug.h"
+#include "base/text.h"
+#include "daemon/hex.h"
+
+#define FILE_MAX 4096
+
+/* Why this line is not accepted; NULL if it is. */
+static const char *fingerprint_parse(struct idem_secrets *secrets, struct idem_str rest)
+{
+    int64_t id = 0;
+    if (!idem_str_to_i64(idem_str_next(&rest, ' '), &id) || id == 0 || id > UINT32_MAX) {
+        return "a fingerprint secret needs a number of its own";
+    }
+    if (secrets->fingerprint_count == IDEM_SECRETS_FINGERPRINTS_MAX) {
+        return "too many fingerprint secrets";
+    }
+    for (size_t i = 0; i < secrets->fingerprint_count; i++) {
+        if (secrets->fingerprints[i].id == (uint32_t)id) {
+            return "this fingerprint number stands twice";
+        }
+    }
+    struct idem_fingerprint_secret *next = &secrets->fingerprints[secrets->fingerprint_count];
+    next->id = (uint32_t)id;
+    if (!idem_hex_parse(idem_str_trim(rest), next->bytes, sizeof(next->bytes))) {
+        return "a secret is 64 lower-case hexadecimal digits";
+    }
+    secrets->fingerprint_count += 1;
+    return NULL;
+}
+
+static const char *line_parse(struct idem_secrets *secrets, struct idem_str line)
+{
+    line = idem_str_trim(line);
+    if (line.len == 0 || line.data[0] == '#') {
+        return NULL;
+    }
+    struct idem_str word = idem_str_next(&line, ' ');
+    if (idem_str_equal(word, IDEM_STR("fingerprint"))) {
+        return fingerprint_parse(secrets, line);
+    }
+    if (!idem_str_equal(word, IDEM_STR("effect"))) {
+        return "a line begins with effect, fingerprint or #";
+    }
+    if (secrets->has_effect) {
+        return "there is one effect secret";
+    }
+    secrets->has_effect =
+        idem_hex_parse(idem_str_trim(line), secrets->effect, sizeof(secrets->effect));
+    return secrets->has_effect ? NULL : "a secret is 64 lower-case hexadecimal digits";
+}
+
+static enum idem_err secrets_parse(const char *path,
+                                   struct idem_str text,
+                                   struct idem_secrets *ret_secrets,
+                                   struct idem_error *reterr)
+{
+    struct idem_secrets secrets = { .has_effect = false };
+    for (unsigned line = 1; text.len > 0; line++) {
+        const char *fault = line_parse(&secrets, idem_str_next(&text, '\n'));
+        if (fault != NULL) {
+            return idem_error_set(reterr, IDEM_E_INVALID, "%s:%u: %s", path, line, fault);
+        }
+    }
+    if (!secrets.has_effect || secrets.fingerprint_count == 0) {
+        return idem_error_set(reterr, IDEM_E_INVALID,
+                              "%s: needs one effect and at least one fingerprint secret", path);
+    }
+    *ret_secrets = secrets;
+    return IDEM_OK;
+}
+
+/* Reads an open file that nobody but its owner can read. */
+static enum idem_err private_read(int file,
+                                  const char *path,
+                                  struct idem_buf *buf,
+                                  struct idem_error *reterr)
+{
+    struct stat status;
+    if (fstat(file, &status) != 0 || !S_ISREG(status.st_mode)) {
+        return idem_error_set(reterr, IDEM_E_SYSTEM, "%s: is not a regular file", path);
+    }
+    if ((status.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
+        return idem_error_set(reterr, IDEM_E_SYSTEM,
+                              "%s: others than its owner have access (mode %04o): chmod 600 it, "
+                              "and treat what is in it as known to them",
+                              path, (unsigned)(status.st_mode & 07777U));
+    }
+    for (;;) {
+        ssize_t got = read(file, buf->data + buf->len, buf->max - buf->len);
+        if (got < 0 && errno == EINTR) {
+            continue;
+        }
+        if (got < 0) {
+            return idem_error_set(reterr, IDEM_E_SYSTEM, "%s: %s", path, strerror(errno));
+        }
+        if (got == 0) {
+            return IDEM_OK;
+        }
+        buf->len += (size_t)got;
+        if (buf->len == buf->max) {
+            return idem_error_set(reterr, IDEM_E_LIMIT, "%s: longer than %zu bytes", path,
+                                  buf->max - 1);
+        }
+    }
+}
+
+static bool is_there(const char *path)
+{
+    struct stat status;
+    return stat(path, &status) == 0;
+}
+
+static void secret_print(struct idem_random *random, struct idem_buf *buf)
+{
+    uint8_t bytes[IDEM_SECRET_SIZE];
+    idem_random_fill(random, bytes, sizeof(bytes));
+    idem_buf_add_hex(buf, bytes, sizeof(bytes));
+    idem_buf_add_char(buf, '\n');
+    explicit_bzero(bytes, sizeof(bytes));
+}
+
+static bool flush_directory(const char *path)
+{
+    char copy[PATH_MAX];
+    int len = snprintf(copy, sizeof(copy), "%s", path);
+    if (len < 0 || (size_t)len >= sizeof(copy)) {
+        return false;
+    }
+    int directory = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (directory < 0) {
+        return false;
+    }
+    bool flushed = fsync(directory) == 0;
+    (void)close(directory); /* It was only flushed. */
+    return flushed;
+}
+
+/* Writes `text` to a new file `path`, flushed. */
+static bool file_write(const char *path, struct idem_str text)
+{
+    int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, S_IRUSR | S_IWUSR);
+    if (file < 0) {
+        return false;
+    }
+    bool written = write(file, text.data, text.len) == (ssize_t)text.len && fsync(file) == 0;
+    return close(file) == 0 && written;
+}
+
+static enum idem_err secrets_create(const char *path,
+                                    struct idem_random *random,
+                                    struct idem_error *reterr)
+{
+    char memory[FILE_MAX];
+    struct idem_buf buf;
+    idem_buf_init(&buf, memory, sizeof(memory));
+    idem_buf_add(&buf, IDEM_STR("# Secrets of the store beside this file. Keep a copy with every "
+                                "backup of the store:\n"
+                                "# without them no old key is recognised, and a retry would pay "
+                                "again.\n"
+                                "effect "));
+    secret_print(random, &buf);
+    idem_buf_add(&buf, IDEM_STR("fingerprint 1 "));
+    secret_print(random, &buf);
+    IDEM_ASSERT(!buf.full);
+
+    char fresh[PATH_MAX];
+    int len = snprintf(fresh, sizeof(fresh), "%s.%ld.new", path, (long)getpid());
+    bool done = len > 0 && (size_t)len < sizeof(fresh) && file_write(fresh, idem_buf_str(&buf));
+    explicit_bzero(memory, sizeof(memory));
+    done = done && link(fresh, path) == 0 && flush_directory(path);
+    int cause = errno;
+    (void)unlink(fresh); /* If it is left behind, nobody ever reads it. */
+    if (!done) {
+        errno = cause;
+        return idem_error_set(reterr, IDEM_E_SYSTEM, "%s: cannot be created: %s", path,
+                              strerror(errno));
+    }
+    return IDEM_OK;
+}
+
+enum idem_err idem_secrets_open(const char *path,
+                                const char *store_path,
+                                struct idem_random *random,
+                                struct idem_secrets *ret_secrets,
+                                struct idem_error *reterr)
+{
+    if (!is_there(path)) {
+        if (is_there(store_path)) {
+            return idem_error_set(
+                reterr, IDEM_E_SYSTEM,
+                "%s is missing but the store %s exists: put back the file that was saved with it. "
+                "A new one would make every old key new, and retries would pay again",
+                path, store_path);
+        }
+        enum idem_err err = secrets_create(path, random, reterr);
+        if (err != IDEM_OK) {
+            return err;
+        }
+    }
+
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0) {
+        return idem_error_set(reterr, IDEM_E_SYSTEM, "%s: %s", path, strerror(errno));
+    }
+    char memory[FILE_MAX];
+    struct idem_buf buf;
+    idem_buf_init(&buf, memory, sizeof(memory));
+    enum idem_err err = private_read(file, path, &buf, reterr);
+    (void)close(file); /* It was only read. */
+    if (err == IDEM_OK) {
+        err = secrets_parse(path, idem_buf_str(&buf), ret_secrets, reterr);
+    }
+    explicit_bzero(memory, sizeof(memory));
+    return err;
+}
+
+/* A header value: visible ASCII without spaces, or the request could be split. */
+static bool credential_is_usable(struct idem_str text)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        if (text.data[i] <= ' ' || text.data[i] > '~') {
+            return false;
+        }
+    }
+    return text.len > 0 && text.len < IDEM_PROVIDER_CREDENTIAL_MAX;
+}
+
+static enum idem_err credential_take(struct idem_str text,
+                                     const char *from,
+                                     char ret_credential[IDEM_PROVIDER_CREDENTIAL_MAX],
+                                     struct idem_error *reterr)
+{
+    if (!credential_is_usable(text)) {
+        return idem_error_set(reterr, IDEM_E_INVALID,
+                              "%s: a credential is one word of visible ASCII, shorter than %d",
+                              from, IDEM_PROVIDER_CREDENTIAL_MAX);
+    }
+    memcpy(ret_credential, text.data, text.len);
+    ret_credential[text.len] = '\0';
+    return IDEM_OK;
+}
+
+static enum idem_err credential_from_file(const char *path,
+                                          char ret_credential[IDEM_PROVIDER_CREDENTIAL_MAX],
+                                          struct idem_error *reterr)
+{
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0) {
+        return idem_error_set(reterr, IDEM_E_SYSTEM, "%s: %s", path, strerror(errno));
+    }
+    char memory[FILE_MAX];
+    struct idem_buf buf;
+    idem_buf_init(&buf, memory, sizeof(memory));
+    enum idem_err err = private_read(file, path, &buf, reterr);
+    (void)close(file); /* It was only read. */
+    if (err == IDEM_OK) {
+        struct idem_str text = idem_buf_str(&buf);
+        err = credential_take(idem_str_trim(idem_str_next(&text, '\n')), path, ret_credential,
+                              reterr);
+    }
+    explicit_bzero(memory, sizeof(memory));
+    return err;
+}
+
+enum idem_err idem_secrets_credential(const char *file,
+                                      const char *environment,
+                                      char ret_credential[IDEM_PROVIDER_CREDENTIAL_MAX],
+                                      struct idem_error *reterr)
+{
+    IDEM_ASSERT(file == NULL || environment == NULL);
+    if (file != NULL) {
+        return credential_from_file(file, ret_credential, reterr);
+    }
+    if (environment == NULL) {
+        ret_credential[0] = '\0';
+        return IDEM_OK;
+    }
+    return credential_take(idem_str_from(getenv(environment)), environment, ret_credential, reterr);
+}
+
+void idem_secrets_wipe(struct idem_secrets *secrets)
+{
+    explicit_bzero(secrets, sizeof(*secrets));
+}

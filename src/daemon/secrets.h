@@ -1,0 +1,59 @@
+/*
+ * secrets.h - the file that lies beside a store and must be kept with its backups.
+ *
+ *     # comment
+ *     effect 64-hex-digits              names effects at providers; never changes
+ *     fingerprint 2 64-hex-digits       the first one is used for new records,
+ *     fingerprint 1 64-hex-digits       the others recognise what is older
+ *
+ * Whoever loses the effect secret makes every old key new to the providers, so a store that exists
+ * never gets a new file: it is refused, with a sentence on what to do. Only a store that does not
+ * exist yet gets one, mode 0600, durable before it is used.
+ */
+#ifndef IDEM_DAEMON_SECRETS_H
+#define IDEM_DAEMON_SECRETS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/digest.h"
+#include "base/error.h"
+#include "base/random.h"
+
+#define IDEM_SECRETS_FINGERPRINTS_MAX 4
+#define IDEM_SECRET_SIZE              32
+#define IDEM_PROVIDER_CREDENTIAL_MAX  1024
+
+struct idem_fingerprint_secret {
+    uint32_t id;
+    uint8_t bytes[IDEM_SECRET_SIZE];
+};
+
+struct idem_secrets {
+    uint8_t effect[IDEM_SECRET_SIZE];
+    bool has_effect;
+    struct idem_fingerprint_secret fingerprints[IDEM_SECRETS_FINGERPRINTS_MAX];
+    size_t fingerprint_count; /* At least one; the first is current. */
+};
+
+/* Reads `path`; creates it if neither it nor `store_path` exists. */
+enum idem_err idem_secrets_open(const char *path,
+                                const char *store_path,
+                                struct idem_random *random,
+                                struct idem_secrets *ret_secrets,
+                                struct idem_error *reterr) IDEM_MUST_CHECK;
+
+/*
+ * The credential of a provider entry from a file (its first line; not readable by group or others)
+ * or from the environment; both NULL: empty. Terminated.
+ */
+enum idem_err idem_secrets_credential(const char *file,
+                                      const char *environment,
+                                      char ret_credential[IDEM_PROVIDER_CREDENTIAL_MAX],
+                                      struct idem_error *reterr) IDEM_MUST_CHECK;
+
+/* Overwrites them; the compiler may not drop it. */
+void idem_secrets_wipe(struct idem_secrets *secrets);
+
+#endif /* IDEM_DAEMON_SECRETS_H */

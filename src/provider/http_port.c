@@ -1,0 +1,321 @@
+/*
+ * The port that speaks HTTP.
+ *
+ * A call travels in a carrier: the HTTP call with the memory for its request, from a pool that is
+ * made at create. What comes back is read once, by one rule:
+ *
+ *     NOT_SENT   NOT_EXECUTED for a send; for a question or a close it is silence
+ *     UNKNOWN    silence
+ *     ANSWERED   what the adapter reads in it
+ *
+ * Evidence names the entry that the call went to, by its rules. An effect goes only to the entry
+ * with its name, account and region: after a change of configuration a stored request must not
+ * reach another account, where nobody knows its id.
+ *
+ * The provider's text is bounded here, for all adapters. Code and message are for people and are
+ * cut. Id, currency and reference are compared or used again: cut they would be other values, so an
+ * answer in which one is too long is UNKNOWN.
+ */
+#include "provider/http_port.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "base/bug.h"
+#include "base/currency.h"
+#include "provider/adapter.h"
+
+#define CONNECT_TIMEOUT_MAX INT64_C(5000000) /* Microseconds; a part of the request's timeout. */
+#define REQUEST_TEXT_MAX    4096             /* URL and header lines with the credential. */
+#define ANSWER_TEXT_MAX     IDEM_HTTP_ANSWER_BODY_MAX /* Text that an adapter unescapes. */
+#define FOREIGN_ID_MAX      64                        /* An id as a provider says it. */
+
+static_assert(IDEM_CALL_MEMORY_MAX >= IDEM_ENTRY_MAX + IDEM_ACCOUNT_MAX + IDEM_REGION_MAX +
+                                          FOREIGN_ID_MAX + IDEM_CURRENCY_LEN + IDEM_REFERENCE_MAX +
+                                          IDEM_CODE_MAX + IDEM_MESSAGE_MAX,
+              "the longest evidence fits");
+
+struct carrier {
+    struct idem_list_node node; /* On `idle`. */
+    struct idem_call *call;
+    const struct idem_provider_entry *entry;
+    struct idem_http_call http;
+    struct idem_buf request;
+    char request_memory[REQUEST_TEXT_MAX];
+};
+
+struct http_port {
+    struct idem_port port;
+    struct idem_http_client *client;
+    const struct idem_provider_entry *entries;
+    size_t entry_count;
+    struct carrier *carriers;
+    size_t carrier_count;
+    struct idem_list idle;
+    char answer_memory[ANSWER_TEXT_MAX]; /* For one decode at a time. */
+};
+
+static struct http_port *http_port_from(struct idem_port *port)
+{
+    return IDEM_CONTAINER_OF(port, struct http_port, port);
+}
+
+static const struct idem_provider_entry *entry_find(const struct http_port *http,
+                                                    const struct idem_effect *effect)
+{
+    for (size_t i = 0; i < http->entry_count; i++) {
+        const struct idem_provider_rules *rules = http->entries[i].rules;
+        if (idem_str_equal(rules->entry, effect->entry) &&
+            idem_str_equal(rules->account, effect->account) &&
+            idem_str_equal(rules->region, effect->region)) {
+            return &http->entries[i];
+        }
+    }
+    return NULL;
+}
+
+/* False: the text does not fit, which an entry with an absurd URL or credential can cause. */
+static bool request_build(struct carrier *carrier)
+{
+    const struct idem_provider_entry *entry = carrier->entry;
+    const struct idem_call *call = carrier->call;
+    struct idem_buf *buf = &carrier->request;
+    struct idem_wire_request wire = { .header_count = 0 };
+
+    idem_buf_init(buf, carrier->request_memory, sizeof(carrier->request_memory));
+    entry->adapter->request(call->kind, &call->effect, idem_str_from(entry->credential), buf,
+                            &wire);
+    IDEM_ASSERT(wire.header_count <= IDEM_ARRAY_COUNT(wire.headers));
+
+    size_t url_at = buf->len;
+    idem_buf_add(buf, idem_str_from(entry->base_url));
+    idem_buf_add(buf, wire.path);
+    idem_buf_add_char(buf, '\0');
+    if (buf->full) {
+        return false;
+    }
+
+    int64_t timeout_us = entry->rules->request_timeout_us;
+    struct idem_http_call *http = &carrier->http;
+    http->method = wire.method;
+    http->url = buf->data + url_at;
+    http->header_count = wire.header_count;
+    for (size_t i = 0; i < wire.header_count; i++) {
+        http->headers[i] = wire.headers[i];
+    }
+    http->body = wire.body;
+    http->not_after_us = call->not_after_us;
+    http->timeout_us = timeout_us;
+    http->connect_timeout_us = timeout_us < CONNECT_TIMEOUT_MAX ? timeout_us : CONNECT_TIMEOUT_MAX;
+    return true;
+}
+
+static enum idem_err port_submit(struct idem_port *port, struct idem_call *call)
+{
+    struct http_port *http = http_port_from(port);
+    const struct idem_provider_entry *entry = entry_find(http, &call->effect);
+
+    if (entry == NULL) {
+        return IDEM_E_INVALID;
+    }
+    struct idem_list_node *node = idem_list_pop(&http->idle);
+    if (node == NULL) {
+        return IDEM_E_LIMIT;
+    }
+    struct carrier *carrier = IDEM_CONTAINER_OF(node, struct carrier, node);
+    carrier->call = call;
+    carrier->entry = entry;
+
+    enum idem_err err = request_build(carrier) ? IDEM_OK : IDEM_E_INVALID;
+    if (err == IDEM_OK) {
+        err = idem_http_client_submit(http->client, &carrier->http);
+    }
+    if (err != IDEM_OK) {
+        carrier->call = NULL;
+        idem_list_push(&http->idle, &carrier->node);
+        return err;
+    }
+    call->carrier = carrier;
+    return IDEM_OK;
+}
+
+static enum idem_evidence_source source_of(enum idem_call_kind kind)
+{
+    switch (kind) {
+    case IDEM_CALL_SEND:
+        return IDEM_SOURCE_SEND;
+    case IDEM_CALL_QUERY:
+        return IDEM_SOURCE_QUERY;
+    case IDEM_CALL_CLOSE:
+        return IDEM_SOURCE_CLOSE;
+    case IDEM_CALL_NONE:
+    case IDEM_CALL_COUNT:
+        break;
+    }
+    IDEM_UNREACHABLE();
+}
+
+/* At most `max` bytes, and no half character at the end. */
+static struct idem_str text_cut(struct idem_str text, size_t max)
+{
+    if (text.len <= max) {
+        return text;
+    }
+    size_t len = max;
+    while (len > 0 && ((unsigned char)text.data[len] & 0xC0U) == 0x80U) {
+        len -= 1;
+    }
+    return idem_str_slice(text, 0, len);
+}
+
+static bool text_fits(const struct idem_evidence *read)
+{
+    return read->effect_id.len <= FOREIGN_ID_MAX && read->currency.len <= IDEM_CURRENCY_LEN &&
+           read->reference.len <= IDEM_REFERENCE_MAX;
+}
+
+/* Reads a finished call. Text of the result may lie in the carrier or the port. */
+static struct idem_evidence evidence_read(struct http_port *http, const struct carrier *carrier)
+{
+    const struct idem_call *call = carrier->call;
+    const struct idem_http_call *answer = &carrier->http;
+    const struct idem_evidence silence = { .outcome = IDEM_OUTCOME_UNKNOWN, .amount_minor = -1 };
+    struct idem_evidence read = silence;
+
+    IDEM_ASSERT(answer->verdict > IDEM_HTTP_NONE);
+    IDEM_ASSERT(answer->verdict < IDEM_HTTP_VERDICT_COUNT);
+    if (answer->verdict == IDEM_HTTP_NOT_SENT && call->kind == IDEM_CALL_SEND) {
+        read.outcome = IDEM_OUTCOME_NOT_EXECUTED;
+    }
+    if (answer->verdict == IDEM_HTTP_ANSWERED) {
+        struct idem_wire_answer wire = {
+            .status = answer->status,
+            .content_type = answer->content_type,
+            .body = answer->answer,
+            .retry_after_us = answer->retry_after_us,
+        };
+        struct idem_buf buf;
+        idem_buf_init(&buf, http->answer_memory, sizeof(http->answer_memory));
+        carrier->entry->adapter->decode(call->kind, &call->effect, &wire, &buf, &read);
+        IDEM_ASSERT(read.outcome > IDEM_OUTCOME_NONE);
+        IDEM_ASSERT(read.outcome < IDEM_OUTCOME_COUNT);
+        if (buf.full || !text_fits(&read)) {
+            read = silence;
+            read.retry_after_us = answer->retry_after_us;
+        }
+    }
+    return read;
+}
+
+/* Fills what is the provider's to say; token, send number and times stay the submitter's. */
+static void evidence_fill(struct idem_call *call,
+                          const struct idem_provider_rules *rules,
+                          const struct idem_evidence *read)
+{
+    struct idem_evidence *evidence = &call->evidence;
+    struct idem_buf buf;
+
+    idem_buf_init(&buf, call->memory, sizeof(call->memory));
+    evidence->source = source_of(call->kind);
+    evidence->outcome = read->outcome;
+    evidence->entry = idem_buf_keep(&buf, rules->entry);
+    evidence->account = idem_buf_keep(&buf, rules->account);
+    evidence->region = idem_buf_keep(&buf, rules->region);
+    evidence->effect_id = idem_buf_keep(&buf, read->effect_id);
+    evidence->amount_minor = read->amount_minor;
+    evidence->currency = idem_buf_keep(&buf, read->currency);
+    evidence->reference = idem_buf_keep(&buf, read->reference);
+    evidence->code = idem_buf_keep(&buf, text_cut(read->code, IDEM_CODE_MAX));
+    evidence->message = idem_buf_keep(&buf, text_cut(read->message, IDEM_MESSAGE_MAX));
+    evidence->retry_after_us = read->retry_after_us;
+    IDEM_ASSERT(!buf.full);
+}
+
+static void port_reap(struct idem_port *port, struct idem_list *ret_done)
+{
+    struct http_port *http = http_port_from(port);
+    struct idem_list done = { .count = 0 };
+    struct idem_list_node *node;
+
+    idem_http_client_reap(http->client, &done);
+    while ((node = idem_list_pop(&done)) != NULL) {
+        struct idem_http_call *answer = IDEM_CONTAINER_OF(node, struct idem_http_call, node);
+        struct carrier *carrier = IDEM_CONTAINER_OF(answer, struct carrier, http);
+        struct idem_call *call = carrier->call;
+        IDEM_ASSERT(call->carrier == carrier);
+
+        struct idem_evidence read = evidence_read(http, carrier);
+        evidence_fill(call, carrier->entry->rules, &read);
+        call->carrier = NULL;
+        carrier->call = NULL;
+        idem_list_push(&http->idle, &carrier->node);
+        idem_list_push(ret_done, &call->node);
+    }
+}
+
+static void port_cancel(struct idem_port *port, struct idem_call *call)
+{
+    struct carrier *carrier = call->carrier;
+
+    IDEM_ASSERT(carrier != NULL);
+    IDEM_ASSERT(carrier->call == call);
+    idem_http_client_cancel(http_port_from(port)->client, &carrier->http);
+}
+
+static void port_destroy(struct idem_port *port)
+{
+    struct http_port *http = http_port_from(port);
+
+    IDEM_ASSERT(http->idle.count == http->carrier_count);
+    free(http->carriers);
+    free(http);
+}
+
+static const struct idem_port_ops http_port_ops = {
+    .submit = port_submit,
+    .reap = port_reap,
+    .cancel = port_cancel,
+    .destroy = port_destroy,
+};
+
+static void entry_check(const struct idem_provider_entry *entry)
+{
+    IDEM_ASSERT(entry->adapter != NULL);
+    IDEM_ASSERT(entry->base_url != NULL);
+    IDEM_ASSERT(entry->rules->request_timeout_us > 0);
+    IDEM_ASSERT(entry->rules->entry.len <= IDEM_ENTRY_MAX);
+    IDEM_ASSERT(entry->rules->account.len <= IDEM_ACCOUNT_MAX);
+    IDEM_ASSERT(entry->rules->region.len <= IDEM_REGION_MAX);
+}
+
+enum idem_err idem_http_port_create(struct idem_http_client *client,
+                                    const struct idem_provider_entry *entries,
+                                    size_t entry_count,
+                                    size_t calls_max,
+                                    struct idem_port **ret_port)
+{
+    IDEM_ASSERT(calls_max > 0);
+    for (size_t i = 0; i < entry_count; i++) {
+        entry_check(&entries[i]);
+    }
+
+    struct http_port *http = calloc(1, sizeof(*http));
+    if (http == NULL) {
+        return IDEM_E_SYSTEM;
+    }
+    http->carriers = calloc(calls_max, sizeof(*http->carriers));
+    if (http->carriers == NULL) {
+        free(http);
+        return IDEM_E_SYSTEM;
+    }
+    http->port.ops = &http_port_ops;
+    http->client = client;
+    http->entries = entries;
+    http->entry_count = entry_count;
+    http->carrier_count = calls_max;
+    for (size_t i = 0; i < calls_max; i++) {
+        idem_list_push(&http->idle, &http->carriers[i].node);
+    }
+    *ret_port = &http->port;
+    return IDEM_OK;
+}

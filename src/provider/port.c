@@ -1,0 +1,34 @@
+/*
+ * The door of every port: what each implementation may rely on is checked here, once.
+ */
+#include "provider/port.h"
+
+#include "base/bug.h"
+
+enum idem_err idem_port_submit(struct idem_port *port, struct idem_call *call)
+{
+    IDEM_ASSERT(call->kind > IDEM_CALL_NONE);
+    IDEM_ASSERT(call->kind < IDEM_CALL_COUNT);
+    IDEM_ASSERT(!call->node.linked);
+    IDEM_ASSERT(call->effect.kind > IDEM_EFFECT_KIND_NONE);
+    IDEM_ASSERT(call->effect.kind < IDEM_EFFECT_KIND_COUNT);
+    IDEM_ASSERT(call->effect.id.len == IDEM_EFFECT_ID_LEN);
+    return port->ops->submit(port, call);
+}
+
+void idem_port_reap(struct idem_port *port, struct idem_list *ret_done)
+{
+    port->ops->reap(port, ret_done);
+}
+
+void idem_port_cancel(struct idem_port *port, struct idem_call *call)
+{
+    port->ops->cancel(port, call);
+}
+
+void idem_port_destroy(struct idem_port *port)
+{
+    if (port != NULL) {
+        port->ops->destroy(port);
+    }
+}

@@ -1,0 +1,146 @@
+/*
+ * The grammar of method tokens, as a table. An unknown token is refused and never taken for `ok`:
+ * a test with a typing error in it would otherwise pass for the wrong reason.
+ */
+#include "sandbox/fault.h"
+
+#include "base/bug.h"
+#include "base/clock.h"
+
+struct fault_row {
+    struct idem_str name;   /* Before the number, if there is one. */
+    struct idem_str behind; /* After the number. */
+    bool numbered;
+    bool repeatable; /* May carry _always. */
+};
+
+#define NAME(literal)        .name = { (literal), sizeof(literal) - 1 }
+#define REPEATABLE(literal)  NAME(literal), .repeatable = true
+#define NUMBERED(literal, b) NAME(literal), .numbered = true, .behind = { (b), sizeof(b) - 1 }
+
+static const struct fault_row rows[IDEM_FAULT_COUNT] = {
+    [IDEM_FAULT_OK] = { NAME("ok") },
+    [IDEM_FAULT_DECLINE] = { NAME("decline") },
+    [IDEM_FAULT_LOSE_ANSWER] = { REPEATABLE("lose_answer") },
+    [IDEM_FAULT_LOSE_REQUEST] = { REPEATABLE("lose_request") },
+    [IDEM_FAULT_LATE] = { NUMBERED("late_", "") },
+    [IDEM_FAULT_SLOW] = { NUMBERED("slow_", "") },
+    [IDEM_FAULT_500_BEFORE] = { REPEATABLE("500_before") },
+    [IDEM_FAULT_500_AFTER] = { REPEATABLE("500_after") },
+    [IDEM_FAULT_CUT_BODY] = { REPEATABLE("cut_body") },
+    [IDEM_FAULT_GARBAGE] = { REPEATABLE("garbage") },
+    [IDEM_FAULT_WRONG_AMOUNT] = { REPEATABLE("wrong_amount") },
+    [IDEM_FAULT_WRONG_CURRENCY] = { REPEATABLE("wrong_currency") },
+    [IDEM_FAULT_WRONG_ID] = { REPEATABLE("wrong_id") },
+    [IDEM_FAULT_UNKNOWN_STATUS] = { REPEATABLE("unknown_status") },
+    [IDEM_FAULT_429] = { REPEATABLE("429") },
+    [IDEM_FAULT_503] = { REPEATABLE("503") },
+    [IDEM_FAULT_PROCESSING_OK] = { NUMBERED("processing_", "_ok") },
+    [IDEM_FAULT_PROCESSING_FAIL] = { NUMBERED("processing_", "_fail") },
+    [IDEM_FAULT_NOT_FOUND] = { NUMBERED("not_found_", "") },
+    [IDEM_FAULT_DEAD_REUSE] = { REPEATABLE("dead_reuse") },
+    [IDEM_FAULT_DEAD_REUSE_AFTER] = { REPEATABLE("dead_reuse_after") },
+};
+
+static const enum idem_sandbox_order_kind later_kinds[] = { IDEM_ORDER_CAPTURE, IDEM_ORDER_CANCEL,
+                                                            IDEM_ORDER_REFUND };
+
+/* Takes `tail` off the end of `*text`, if it is there. */
+static bool tail_take(struct idem_str *text, struct idem_str tail)
+{
+    if (text->len < tail.len) {
+        return false;
+    }
+    size_t rest = text->len - tail.len;
+    if (!idem_str_equal(idem_str_slice(*text, rest, tail.len), tail)) {
+        return false;
+    }
+    text->len = rest;
+    return true;
+}
+
+/* Takes `head` off the beginning of `*text`, if it is there. */
+static bool head_take(struct idem_str *text, struct idem_str head)
+{
+    if (!idem_str_starts(*text, head)) {
+        return false;
+    }
+    *text = idem_str_slice(*text, head.len, text->len);
+    return true;
+}
+
+static bool row_match(const struct fault_row *row, struct idem_str text, int64_t *ret_wait_us)
+{
+    int64_t seconds = 0;
+
+    if (!row->numbered) {
+        return idem_str_equal(row->name, text);
+    }
+    if (!head_take(&text, row->name) || !tail_take(&text, row->behind)) {
+        return false;
+    }
+    if (!idem_str_to_i64(text, &seconds) || seconds > IDEM_FAULT_SECONDS_MAX) {
+        return false;
+    }
+    *ret_wait_us = seconds * IDEM_US_PER_SECOND;
+    return true;
+}
+
+static bool rule_parse(struct idem_str text, struct idem_sandbox_fault_rule *ret_rule)
+{
+    struct idem_sandbox_fault_rule rule = { .always = tail_take(&text, IDEM_STR("_always")) };
+
+    for (enum idem_sandbox_fault fault = IDEM_FAULT_OK; fault < IDEM_FAULT_COUNT; fault++) {
+        if (row_match(&rows[fault], text, &rule.wait_us)) {
+            rule.fault = fault;
+            *ret_rule = rule;
+            return rows[fault].repeatable || !rule.always;
+        }
+    }
+    return false;
+}
+
+/* One "operation_fault". `named` says which operations already have theirs. */
+static bool later_parse(struct idem_str text, bool *named, struct idem_sandbox_fault_plan *plan)
+{
+    struct idem_sandbox_fault_rule rule;
+
+    for (size_t i = 0; i < IDEM_ARRAY_COUNT(later_kinds); i++) {
+        enum idem_sandbox_order_kind kind = later_kinds[i];
+        struct idem_str rest = text;
+        if (!head_take(&rest, idem_sandbox_order_kind_name(kind)) ||
+            !head_take(&rest, IDEM_STR("_"))) {
+            continue;
+        }
+        if (!rule_parse(rest, &rule)) {
+            return false;
+        }
+        if (!named[kind]) {
+            plan->rules[kind] = rule;
+            named[kind] = true;
+        }
+        return true;
+    }
+    return false;
+}
+
+bool idem_sandbox_fault_plan_parse(struct idem_str token, struct idem_sandbox_fault_plan *ret_plan)
+{
+    struct idem_sandbox_fault_plan plan = { 0 };
+    bool named[IDEM_ORDER_KIND_COUNT] = { false };
+
+    if (!head_take(&token, IDEM_STR("tok_")) || tail_take(&token, IDEM_STR("+"))) {
+        return false;
+    }
+    if (!rule_parse(idem_str_next(&token, '+'), &plan.rules[IDEM_ORDER_CHARGE])) {
+        return false;
+    }
+    plan.rules[IDEM_ORDER_AUTHORIZE] = plan.rules[IDEM_ORDER_CHARGE];
+    while (token.data != NULL) {
+        if (!later_parse(idem_str_next(&token, '+'), named, &plan)) {
+            return false;
+        }
+    }
+    *ret_plan = plan;
+    return true;
+}

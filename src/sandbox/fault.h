@@ -1,0 +1,60 @@
+/*
+ * fault.h - misbehaviour on request: the grammar of method tokens.
+ *
+ *   token = "tok_" fault *( "+" operation "_" fault )
+ *   operation = "capture" / "cancel" / "refund"
+ *
+ * The first fault is the payment's own, the others wait for the later operations on it. If an
+ * operation is named twice, the first one counts. Every fault is in docs/sandbox.md.
+ */
+#ifndef IDEM_SANDBOX_FAULT_H
+#define IDEM_SANDBOX_FAULT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/text.h"
+#include "sandbox/order.h"
+
+#define IDEM_FAULT_SECONDS_MAX 3600
+
+enum idem_sandbox_fault {
+    IDEM_FAULT_OK = 0,
+    IDEM_FAULT_DECLINE,
+    IDEM_FAULT_LOSE_ANSWER,
+    IDEM_FAULT_LOSE_REQUEST,
+    IDEM_FAULT_LATE,
+    IDEM_FAULT_SLOW,
+    IDEM_FAULT_500_BEFORE,
+    IDEM_FAULT_500_AFTER,
+    IDEM_FAULT_CUT_BODY,
+    IDEM_FAULT_GARBAGE,
+    IDEM_FAULT_WRONG_AMOUNT,
+    IDEM_FAULT_WRONG_CURRENCY,
+    IDEM_FAULT_WRONG_ID,
+    IDEM_FAULT_UNKNOWN_STATUS,
+    IDEM_FAULT_429,
+    IDEM_FAULT_503,
+    IDEM_FAULT_PROCESSING_OK,
+    IDEM_FAULT_PROCESSING_FAIL,
+    IDEM_FAULT_NOT_FOUND,
+    IDEM_FAULT_DEAD_REUSE,
+    IDEM_FAULT_DEAD_REUSE_AFTER,
+    IDEM_FAULT_COUNT
+};
+
+struct idem_sandbox_fault_rule {
+    enum idem_sandbox_fault fault;
+    bool always;     /* Every arrival suffers, not only the first. */
+    int64_t wait_us; /* The N of late_N, slow_N, processing_N and not_found_N. */
+};
+
+struct idem_sandbox_fault_plan {
+    struct idem_sandbox_fault_rule rules[IDEM_ORDER_KIND_COUNT]; /* By kind of operation. */
+};
+
+/* False if `token` is not in the grammar; then `*ret_plan` is untouched. */
+bool idem_sandbox_fault_plan_parse(struct idem_str token,
+                                   struct idem_sandbox_fault_plan *ret_plan) IDEM_MUST_CHECK;
+
+#endif /* IDEM_SANDBOX_FAULT_H */

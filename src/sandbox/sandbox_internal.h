@@ -1,0 +1,127 @@
+/*
+ * sandbox_internal.h - what the files of the sandbox share.
+ */
+#ifndef IDEM_SANDBOX_SANDBOX_INTERNAL_H
+#define IDEM_SANDBOX_SANDBOX_INTERNAL_H
+
+#include <uv.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/list.h"
+#include "net/server.h"
+#include "sandbox/fault.h"
+#include "sandbox/ledger.h"
+#include "sandbox/sandbox.h"
+
+#define IDEM_SANDBOX_TOKENS_MAX 256
+#define IDEM_SANDBOX_BODY_MAX   ((size_t)64 * 1024)
+
+struct idem_sandbox {
+    struct idem_sandbox_options options;
+    struct idem_server *server; /* NULL until it listens. */
+    struct idem_ledger *ledger;
+    uv_timer_t timer; /* Rings when the first of `dues` is due. */
+    bool timer_open;
+    bool timer_closed;
+    struct idem_list dues;
+    char *text_memory; /* IDEM_SANDBOX_BODY_MAX: texts of the request being read. */
+    struct idem_json_token tokens[IDEM_SANDBOX_TOKENS_MAX];
+};
+
+/* One request to execute, on its way through the provider. */
+struct idem_sandbox_call {
+    struct idem_exchange *exchange; /* NULL: the caller has gone, or was told something before. */
+    struct idem_ledger_effect *effect;
+    struct idem_sandbox_fault_rule rule;
+    bool suffers; /* This arrival is one that the fault hits. */
+};
+
+enum idem_sandbox_due_kind {
+    IDEM_DUE_EXECUTE, /* slow_N: the request gets to the provider. */
+    IDEM_DUE_ANSWER,  /* late_N: the answer leaves. */
+    IDEM_DUE_SETTLE,  /* processing_N: it ends. */
+};
+
+/* Something that happens later. On the heap, the sandbox's. */
+struct idem_sandbox_due {
+    struct idem_list_node node;
+    enum idem_sandbox_due_kind kind;
+    int64_t due_us; /* Wall clock. */
+    struct idem_sandbox_call call;
+};
+
+/* What an answer pretends. */
+enum idem_sandbox_answer_lie {
+    IDEM_LIE_NONE = 0,
+    IDEM_LIE_AMOUNT,
+    IDEM_LIE_CURRENCY,
+    IDEM_LIE_ID,
+    IDEM_LIE_STATUS,
+};
+
+/* answer.c */
+
+#define IDEM_ANSWER_MAX 1024
+
+/* Prints what the provider says about `effect`, which it knows; returns the HTTP status. */
+uint16_t idem_sandbox_answer_print(const struct idem_ledger_effect *effect,
+                                   enum idem_sandbox_answer_lie lie,
+                                   struct idem_buf *buf);
+
+/* Answers with JSON. `exchange` may be NULL. */
+void idem_sandbox_answer_send(struct idem_exchange *exchange,
+                              uint16_t status,
+                              struct idem_str body);
+
+/* Answers what is known of the call's effect; only lies that never end are told. */
+void idem_sandbox_answer_known(const struct idem_sandbox_call *call);
+
+/* due.c */
+
+/* Puts it on the list; NULL if there is no memory. The exchange becomes the due thing's. */
+struct idem_sandbox_due *idem_sandbox_due_create(struct idem_sandbox *sandbox,
+                                                 enum idem_sandbox_due_kind kind,
+                                                 int64_t due_us,
+                                                 const struct idem_sandbox_call *call)
+    IDEM_MUST_CHECK;
+
+/* Takes it off the list. Its exchange, if any, is the caller's. */
+void idem_sandbox_due_destroy(struct idem_sandbox *sandbox, struct idem_sandbox_due *due);
+
+/* The exchange's caller has gone: ends the exchange; what was scheduled stays. */
+void idem_sandbox_due_abandon(struct idem_exchange *exchange);
+
+/* Cuts off all waiting callers and forgets everything scheduled. */
+void idem_sandbox_due_clear(struct idem_sandbox *sandbox);
+
+/* The timer's callback. */
+void idem_sandbox_due_ring(uv_timer_t *timer);
+
+/* send.c */
+
+void idem_sandbox_send_take(struct idem_sandbox *sandbox,
+                            enum idem_sandbox_profile profile,
+                            struct idem_exchange *exchange);
+
+/* What was due happens. */
+void idem_sandbox_send_execute(struct idem_sandbox *sandbox, struct idem_sandbox_call *call);
+void idem_sandbox_send_settle(struct idem_sandbox *sandbox, struct idem_ledger_effect *effect);
+
+/* The fault that was asked for: by the payment's own token, or by that of the payment it names. */
+struct idem_sandbox_fault_rule idem_sandbox_send_rule(const struct idem_sandbox *sandbox,
+                                                      const struct idem_ledger_effect *effect);
+
+/* ask.c */
+
+void idem_sandbox_ask_query(struct idem_sandbox *sandbox,
+                            enum idem_sandbox_profile profile,
+                            struct idem_str id,
+                            struct idem_exchange *exchange);
+void idem_sandbox_ask_close(struct idem_sandbox *sandbox,
+                            enum idem_sandbox_profile profile,
+                            struct idem_str id,
+                            struct idem_exchange *exchange);
+void idem_sandbox_ask_ledger(struct idem_sandbox *sandbox, struct idem_exchange *exchange);
+
+#endif /* IDEM_SANDBOX_SANDBOX_INTERNAL_H */

@@ -1,0 +1,54 @@
+/*
+ * columns.h - which members of a row are kept, once, for every backend.
+ *
+ * A backend that walks these tables cannot forget a member in one of its statements. A new member
+ * is one line here and one column in the backend's schema.
+ */
+#ifndef IDEM_STORE_COLUMNS_H
+#define IDEM_STORE_COLUMNS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/text.h"
+
+enum idem_column_kind {
+    IDEM_COLUMN_NONE = 0,
+    IDEM_COLUMN_I64,
+    IDEM_COLUMN_U32, /* Enums too: they have the same size. */
+    IDEM_COLUMN_U16,
+    IDEM_COLUMN_BOOL,
+    IDEM_COLUMN_BYTES_16, /* Ids, tokens, scopes. */
+    IDEM_COLUMN_BYTES_32, /* Digests. */
+    IDEM_COLUMN_TEXT,     /* struct idem_str. */
+    IDEM_COLUMN_KIND_COUNT
+};
+
+struct idem_column {
+    const char *name;
+    enum idem_column_kind kind;
+    size_t offset; /* In the row's struct. */
+    bool fixed;    /* Written by INSERT only. */
+};
+
+struct idem_table {
+    const char *name;
+    const struct idem_column *columns; /* Without the handle `row`. */
+    size_t column_count;
+    size_t row_size;
+};
+
+extern const struct idem_table idem_table_intents;  /* struct idem_intent */
+extern const struct idem_table idem_table_payments; /* struct idem_payment */
+extern const struct idem_table idem_table_refunds;  /* struct idem_refund */
+extern const struct idem_table idem_table_sends;    /* struct idem_send, below an intent */
+extern const struct idem_table idem_table_events;   /* struct idem_event, likewise */
+extern const struct idem_table idem_table_cases;    /* struct idem_case, likewise */
+
+/* Bytes of all text of `row`. */
+size_t idem_table_text_size(const struct idem_table *table, const void *row);
+
+/* Copies all text of `row` into `buf` and lets the row point there. */
+void idem_table_text_keep(const struct idem_table *table, void *row, struct idem_buf *buf);
+
+#endif /* IDEM_STORE_COLUMNS_H */

@@ -1,0 +1,147 @@
+/*
+ * Reads look at one snapshot of committed rows and copy what they find.
+ *
+ * Nothing a caller owns is found without the caller's principal (P13). The encoded provider request
+ * is the one bulky text that no reader needs: if an operation's history does not fit beside it,
+ * the request is left out; if that is not enough, the oldest events are, and event_total says so.
+ */
+#include "store/read.h"
+
+#include "base/bug.h"
+
+static enum idem_rows_step payment_read(struct idem_rows *rows, struct idem_read *read)
+{
+    struct idem_rows_key key = { .id = read->id, .principal = read->principal };
+    enum idem_rows_step step = rows->ops->find_payment(rows, IDEM_FIND_BY_ID, &key, &read->payment);
+    read->found = read->payment.row != 0;
+    return step;
+}
+
+static enum idem_rows_step order_read(struct idem_rows *rows, struct idem_read *read)
+{
+    struct idem_rows_key key = { .principal = read->principal, .number = read->order_no };
+    enum idem_rows_step step =
+        rows->ops->find_payment(rows, IDEM_FIND_HOLDER, &key, &read->payment);
+    if (step == IDEM_ROWS_OK && read->payment.row == 0) {
+        step = rows->ops->find_payment(rows, IDEM_FIND_NEWEST_PAST, &key, &read->payment);
+    }
+    read->found = read->payment.row != 0;
+    return step;
+}
+
+static enum idem_rows_step refund_read(struct idem_rows *rows, struct idem_read *read)
+{
+    struct idem_rows_key key = { .id = read->id, .principal = read->principal };
+    enum idem_rows_step step = rows->ops->find_refund(rows, IDEM_FIND_BY_ID, &key, &read->refund);
+    read->found = read->refund.row != 0;
+    return step;
+}
+
+/* Forgets the intent's request, and with it all text that was kept after it. */
+static void request_drop(struct idem_read *read)
+{
+    struct idem_str *request = &read->intent.effect.request;
+    if (request->len > 0) {
+        IDEM_ASSERT(request->data >= read->kept.data);
+        read->kept.len = (size_t)(request->data - read->kept.data);
+        *request = (struct idem_str){ .len = 0 };
+    }
+}
+
+static enum idem_rows_step history_read(struct idem_rows *rows, struct idem_read *read)
+{
+    struct idem_str request = read->intent.effect.request;
+    enum idem_rows_step step =
+        rows->ops->find_sends(rows, read->intent.row, read->sends, &read->send_count);
+    if (step == IDEM_ROWS_OK) {
+        step = rows->ops->find_events(rows, read->intent.row, read);
+    }
+    bool short_of_room =
+        read->event_count < read->event_total && read->event_count < IDEM_READ_EVENTS_MAX;
+    if (step == IDEM_ROWS_OK && short_of_room && request.len > 0) {
+        request_drop(read);
+        step = rows->ops->find_events(rows, read->intent.row, read);
+    }
+    return step;
+}
+
+static enum idem_rows_step operation_read(struct idem_rows *rows,
+                                          enum idem_find find,
+                                          struct idem_read *read)
+{
+    struct idem_rows_key key = {
+        .id = read->id,
+        .scope = read->scope,
+        .principal = read->principal,
+    };
+    enum idem_rows_step step = rows->ops->find_intent(rows, find, &key, &read->intent);
+    if (step != IDEM_ROWS_OK || read->kept.full) {
+        return step;
+    }
+    if (!idem_str_equal(read->intent.principal, read->principal)) {
+        read->intent = (struct idem_intent){ .row = 0 };
+    }
+    read->found = read->intent.row != 0;
+    return read->found ? history_read(rows, read) : IDEM_ROWS_OK;
+}
+
+static enum idem_rows_step kind_read(struct idem_rows *rows,
+                                     int64_t incarnation,
+                                     struct idem_read *read)
+{
+    switch (read->kind) {
+    case IDEM_READ_PAYMENT:
+        return payment_read(rows, read);
+    case IDEM_READ_PAYMENT_BY_ORDER:
+        return order_read(rows, read);
+    case IDEM_READ_REFUND:
+        return refund_read(rows, read);
+    case IDEM_READ_OPERATION:
+        return operation_read(rows, IDEM_FIND_BY_ID, read);
+    case IDEM_READ_OPERATION_BY_SCOPE:
+        return operation_read(rows, IDEM_FIND_BY_SCOPE, read);
+    case IDEM_READ_DUE:
+        return rows->ops->find_due(rows, read);
+    case IDEM_READ_LEFT:
+        return rows->ops->find_left(rows, incarnation, read);
+    case IDEM_READ_NONE:
+    case IDEM_READ_COUNT:
+        break;
+    }
+    IDEM_UNREACHABLE();
+}
+
+static void read_reset(struct idem_read *read)
+{
+    idem_buf_init(&read->kept, read->memory, sizeof(read->memory));
+    read->found = false;
+    read->intent = (struct idem_intent){ .row = 0 };
+    read->payment = (struct idem_payment){ .row = 0 };
+    read->refund = (struct idem_refund){ .row = 0 };
+    read->send_count = 0;
+    read->event_count = 0;
+    read->event_total = 0;
+    read->due_count = 0;
+    read->next_due_us = 0;
+}
+
+void idem_read_run(struct idem_rows *rows, int64_t incarnation, struct idem_read *read)
+{
+    read_reset(read);
+    rows->kept = &read->kept;
+
+    enum idem_rows_step step = rows->ops->begin(rows);
+    if (step == IDEM_ROWS_OK) {
+        step = kind_read(rows, incarnation, read);
+    }
+    if (rows->ops->rollback(rows) != IDEM_ROWS_OK) { /* Nothing was written: the shorter end. */
+        step = IDEM_ROWS_LOST;
+    }
+    /* Text longer than limits.h allows is not ours; half of it is no answer. */
+    if (step == IDEM_ROWS_OK && !read->kept.full) {
+        read->answer = IDEM_STORE_DURABLE;
+        return;
+    }
+    read_reset(read);
+    read->answer = step == IDEM_ROWS_LOST ? IDEM_STORE_DOWN : IDEM_STORE_NOTHING;
+}

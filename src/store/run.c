@@ -1,0 +1,347 @@
+/*
+ * One batch, one transaction, one commit; and what happens when that does not work.
+ *
+ *   OK          every guard held and COMMIT was answered cleanly: DURABLE.
+ *   MISS        a guard did not hold. The whole batch is rolled back, since its decisions rest on
+ *               one another's facts only by luck. Then each command runs in a transaction of its
+ *               own and is decided anew from fresh facts, so one that keeps missing (CONFLICT)
+ *               cannot keep the others from being written.
+ *   REFUSED     the store cannot write now and the rollback worked: NOTHING.
+ *   LOST        COMMIT or ROLLBACK was not answered cleanly: UNKNOWN, and nothing runs after it.
+ *               Whatever ran next would rest on rows of which nobody knows whether they exist.
+ *
+ * Time is stamped before the transaction begins, monotonic first: what is derived from a wall time
+ * then never reaches further than what is derived from its monotonic time. A command that runs
+ * again keeps its stamps, or it would decide differently from its first run (P14).
+ *
+ * Rows that a decision makes have no handle until they are inserted. They are written in the order
+ * payment, refund, intent, sends, events, case, and each learns the handles of those before it.
+ */
+#include "store/run.h"
+
+#include "base/attr.h"
+#include "base/bug.h"
+#include "base/crash.h"
+
+static struct idem_store_item *item_of(struct idem_list_node *node)
+{
+    return IDEM_CONTAINER_OF(node, struct idem_store_item, node);
+}
+
+static enum idem_store_answer answer_of(enum idem_rows_step step)
+{
+    switch (step) {
+    case IDEM_ROWS_OK:
+        return IDEM_STORE_DURABLE;
+    case IDEM_ROWS_MISS:
+        return IDEM_STORE_CONFLICT;
+    case IDEM_ROWS_REFUSED:
+        return IDEM_STORE_NOTHING;
+    case IDEM_ROWS_WRONG_NODE:
+        return IDEM_STORE_WRONG_NODE;
+    case IDEM_ROWS_LOST:
+        return IDEM_STORE_UNKNOWN;
+    }
+    IDEM_UNREACHABLE();
+}
+
+/* The most alarming answer stands for the batch. */
+static enum idem_store_answer worse(enum idem_store_answer left, enum idem_store_answer right)
+{
+    static const unsigned char rank[IDEM_STORE_ANSWER_COUNT] = {
+        [IDEM_STORE_DURABLE] = 1,    [IDEM_STORE_CONFLICT] = 2, [IDEM_STORE_NOTHING] = 3,
+        [IDEM_STORE_WRONG_NODE] = 4, [IDEM_STORE_DOWN] = 5,     [IDEM_STORE_UNKNOWN] = 6,
+    };
+    return rank[left] >= rank[right] ? left : right;
+}
+
+static void batch_stamp(struct idem_run *run, struct idem_store_batch *batch)
+{
+    int64_t mono_us = idem_clock_mono_us(run->options->clock);
+    int64_t now_us = idem_clock_wall_us(run->options->clock);
+    IDEM_ASSERT(now_us > 0);
+
+    IDEM_LIST_FOREACH (node, &batch->items) {
+        struct idem_command *command = &item_of(node)->command;
+        if (command->now_us == 0) {
+            command->mono_us = mono_us;
+            command->now_us = now_us;
+            command->incarnation = run->incarnation;
+        }
+    }
+}
+
+static enum idem_rows_step intent_fetch(struct idem_run *run, const struct idem_command *command)
+{
+    struct idem_rows_key key = { .row = command->intent_row, .scope = command->scope };
+    enum idem_find find = command->intent_row != 0 ? IDEM_FIND_BY_ROW : IDEM_FIND_BY_SCOPE;
+    enum idem_rows_step step =
+        run->rows->ops->find_intent(run->rows, find, &key, &run->facts.intent);
+    if (step != IDEM_ROWS_OK || run->facts.intent.row == 0) {
+        return step;
+    }
+    idem_intent_check(&run->facts.intent);
+    return run->rows->ops->find_sends(run->rows, run->facts.intent.row, run->facts.sends,
+                                      &run->facts.send_count);
+}
+
+static enum idem_rows_step payment_fetch(struct idem_run *run, const struct idem_command *command)
+{
+    const struct idem_intent *intent = &run->facts.intent;
+    struct idem_rows_key key = { .row = intent->payment_row };
+    enum idem_find find = IDEM_FIND_BY_ROW;
+
+    if (intent->row == 0 && command->kind == IDEM_COMMAND_ACCEPT) {
+        key.id = command->accept.payment_id;
+        key.principal = command->accept.principal;
+        find = IDEM_FIND_BY_ID;
+    }
+    if (key.row == 0 && idem_uid_is_zero(key.id)) {
+        return IDEM_ROWS_OK;
+    }
+    enum idem_rows_step step =
+        run->rows->ops->find_payment(run->rows, find, &key, &run->facts.payment);
+    if (step == IDEM_ROWS_OK && run->facts.payment.row != 0) {
+        idem_payment_check(&run->facts.payment);
+    }
+    return step;
+}
+
+static enum idem_rows_step refund_fetch(struct idem_run *run)
+{
+    struct idem_rows_key key = { .row = run->facts.intent.refund_row };
+    if (key.row == 0) {
+        return IDEM_ROWS_OK;
+    }
+    enum idem_rows_step step =
+        run->rows->ops->find_refund(run->rows, IDEM_FIND_BY_ROW, &key, &run->facts.refund);
+    if (step == IDEM_ROWS_OK && run->facts.refund.row != 0) {
+        idem_refund_check(&run->facts.refund);
+    }
+    return step;
+}
+
+/* The endpoint whose numbers could be taken by this command: of an intent that may (again) run. */
+static enum idem_endpoint endpoint_starting(const struct idem_facts *facts,
+                                            const struct idem_command *command)
+{
+    if (facts->intent.row != 0) {
+        return facts->intent.state == IDEM_INTENT_RELEASED ? facts->intent.endpoint
+                                                           : IDEM_ENDPOINT_NONE;
+    }
+    return command->kind == IDEM_COMMAND_ACCEPT ? command->accept.endpoint : IDEM_ENDPOINT_NONE;
+}
+
+static enum idem_rows_step holder_fetch(struct idem_run *run, const struct idem_command *command)
+{
+    struct idem_facts *facts = &run->facts;
+    enum idem_endpoint endpoint = endpoint_starting(facts, command);
+
+    if (endpoint == IDEM_ENDPOINT_PAYMENTS_CREATE) {
+        bool known = facts->intent.row != 0;
+        struct idem_rows_key key = {
+            .principal = known ? facts->intent.principal : command->accept.principal,
+            .number = facts->payment.row != 0 ? facts->payment.order_no : command->accept.order_no,
+        };
+        return key.number.len == 0 ? IDEM_ROWS_OK
+                                   : run->rows->ops->find_payment(run->rows, IDEM_FIND_HOLDER, &key,
+                                                                  &facts->order_holder);
+    }
+    if (endpoint == IDEM_ENDPOINT_REFUNDS_CREATE && facts->payment.row != 0) {
+        struct idem_rows_key key = {
+            .row = facts->payment.row,
+            .number = facts->refund.row != 0 ? facts->refund.refund_no : command->accept.refund_no,
+        };
+        return key.number.len == 0 ? IDEM_ROWS_OK
+                                   : run->rows->ops->find_refund(run->rows, IDEM_FIND_HOLDER, &key,
+                                                                 &facts->refund_holder);
+    }
+    return IDEM_ROWS_OK;
+}
+
+static enum idem_rows_step facts_fetch(struct idem_run *run, const struct idem_command *command)
+{
+    idem_buf_init(&run->kept, run->memory, sizeof(run->memory));
+    run->rows->kept = &run->kept;
+    run->facts = (struct idem_facts){ .send_count = 0 };
+
+    enum idem_rows_step step = intent_fetch(run, command);
+    if (step == IDEM_ROWS_OK) {
+        step = payment_fetch(run, command);
+    }
+    if (step == IDEM_ROWS_OK) {
+        step = refund_fetch(run);
+    }
+    if (step == IDEM_ROWS_OK) {
+        step = holder_fetch(run, command);
+    }
+    /* Longer text than limits.h allows was not written by us: deciding on half of it is worse. */
+    return step == IDEM_ROWS_OK && run->kept.full ? IDEM_ROWS_REFUSED : step;
+}
+
+static enum idem_rows_step business_apply(struct idem_run *run)
+{
+    const struct idem_rows_ops *ops = run->rows->ops;
+    struct idem_decision *decision = &run->decision;
+    enum idem_rows_step step = IDEM_ROWS_OK;
+
+    if (decision->payment.write != IDEM_WRITE_NONE) {
+        idem_payment_check(&decision->payment.row);
+        step = ops->write_payment(run->rows, &decision->payment);
+        if (step != IDEM_ROWS_OK) {
+            return step;
+        }
+    }
+    if (decision->refund.write != IDEM_WRITE_NONE) {
+        if (decision->refund.row.payment_row == 0) {
+            decision->refund.row.payment_row = decision->payment.row.row;
+        }
+        idem_refund_check(&decision->refund.row);
+        step = ops->write_refund(run->rows, &decision->refund);
+    }
+    return step;
+}
+
+static enum idem_rows_step intent_apply(struct idem_run *run)
+{
+    struct idem_decision *decision = &run->decision;
+    struct idem_intent *intent = &decision->intent.row;
+
+    if (decision->payment.write == IDEM_WRITE_INSERT) {
+        intent->payment_row = decision->payment.row.row;
+    }
+    if (decision->refund.write == IDEM_WRITE_INSERT) {
+        intent->refund_row = decision->refund.row.row;
+    }
+    if (decision->intent.write == IDEM_WRITE_NONE) {
+        return IDEM_ROWS_OK;
+    }
+    idem_intent_check(intent);
+    return run->rows->ops->write_intent(run->rows, &decision->intent);
+}
+
+static enum idem_rows_step history_apply(struct idem_run *run)
+{
+    const struct idem_rows_ops *ops = run->rows->ops;
+    const struct idem_decision *decision = &run->decision;
+    int64_t intent_row = decision->intent.row.row;
+    enum idem_rows_step step = IDEM_ROWS_OK;
+
+    for (size_t i = 0; i < decision->send_write_count && step == IDEM_ROWS_OK; i++) {
+        IDEM_ASSERT(intent_row != 0);
+        step = ops->write_send(run->rows, intent_row, &decision->sends[i]);
+    }
+    for (size_t i = 0; i < decision->event_count && step == IDEM_ROWS_OK; i++) {
+        IDEM_ASSERT(intent_row != 0);
+        step = ops->add_event(run->rows, intent_row, &decision->events[i]);
+    }
+    if (decision->opened.kind != IDEM_CASE_NONE && step == IDEM_ROWS_OK) {
+        IDEM_ASSERT(intent_row != 0);
+        step = ops->add_case(run->rows, intent_row, &decision->opened);
+    }
+    return step;
+}
+
+/* One command inside the open transaction. */
+static enum idem_rows_step command_run(struct idem_run *run, struct idem_store_item *item)
+{
+    enum idem_rows_step step = facts_fetch(run, &item->command);
+    if (step != IDEM_ROWS_OK) {
+        return step;
+    }
+    idem_decide(run->options->rules, &run->facts, &item->command, &run->decision);
+
+    step = business_apply(run);
+    if (step == IDEM_ROWS_OK) {
+        step = intent_apply(run);
+    }
+    if (step == IDEM_ROWS_OK) {
+        step = history_apply(run);
+    }
+    if (step == IDEM_ROWS_OK) {
+        idem_outcome_take(item->outcome, &run->decision);
+    }
+    return step;
+}
+
+/* `count` items from `first` on, in one transaction. */
+static enum idem_rows_step items_run(struct idem_run *run,
+                                     struct idem_list_node *first,
+                                     size_t count)
+{
+    const struct idem_rows_ops *ops = run->rows->ops;
+    enum idem_rows_step step = ops->begin(run->rows);
+    struct idem_list_node *node = first;
+
+    for (size_t i = 0; i < count && step == IDEM_ROWS_OK; i++) {
+        step = command_run(run, item_of(node));
+        node = node->next;
+    }
+    if (step == IDEM_ROWS_OK) {
+        idem_crash_point("commit-before");
+        step = ops->commit(run->rows);
+        idem_crash_point("commit-after");
+        IDEM_ASSERT(step == IDEM_ROWS_OK || step == IDEM_ROWS_LOST);
+    } else if (ops->rollback(run->rows) != IDEM_ROWS_OK) {
+        step = IDEM_ROWS_LOST;
+    }
+    if (step == IDEM_ROWS_LOST) {
+        run->broken = true;
+    }
+    return step;
+}
+
+static enum idem_store_answer item_run_alone(struct idem_run *run, struct idem_store_item *item)
+{
+    if (run->broken) {
+        return IDEM_STORE_DOWN;
+    }
+    enum idem_rows_step step = IDEM_ROWS_MISS;
+    for (int tries = 0; tries < IDEM_STORE_TRIES_MAX && step == IDEM_ROWS_MISS; tries++) {
+        step = items_run(run, &item->node, 1);
+    }
+    return answer_of(step);
+}
+
+static void batch_answer(struct idem_store_batch *batch, enum idem_store_answer answer)
+{
+    batch->answer = answer;
+    IDEM_LIST_FOREACH (node, &batch->items) {
+        item_of(node)->answer = answer;
+    }
+}
+
+void idem_run_init(struct idem_run *run,
+                   struct idem_rows *rows,
+                   const struct idem_store_options *options,
+                   int64_t incarnation)
+{
+    run->rows = rows;
+    run->options = options;
+    run->incarnation = incarnation;
+    run->broken = false;
+}
+
+void idem_run_batch(struct idem_run *run, struct idem_store_batch *batch)
+{
+    IDEM_ASSERT(batch->items.count > 0);
+    IDEM_ASSERT(batch->items.count <= IDEM_STORE_BATCH_MAX);
+
+    if (run->broken) {
+        batch_answer(batch, IDEM_STORE_DOWN);
+        return;
+    }
+    batch_stamp(run, batch);
+
+    enum idem_rows_step step = items_run(run, batch->items.first, batch->items.count);
+    if (step != IDEM_ROWS_MISS) {
+        batch_answer(batch, answer_of(step));
+        return;
+    }
+    batch->answer = IDEM_STORE_DURABLE;
+    IDEM_LIST_FOREACH (node, &batch->items) {
+        struct idem_store_item *item = item_of(node);
+        item->answer = item_run_alone(run, item);
+        batch->answer = worse(batch->answer, item->answer);
+    }
+}

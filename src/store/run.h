@@ -1,0 +1,39 @@
+/*
+ * run.h - how a batch of commands runs, whichever backend holds the rows.
+ *
+ * Stamp, begin, and for each command: fetch its facts, decide, apply the writes; then one commit.
+ * A miss undoes all of it and every command runs alone, deciding anew as often as its facts move,
+ * at most IDEM_STORE_TRIES_MAX times.
+ *
+ * Threads: the one that owns the rows.
+ */
+#ifndef IDEM_STORE_RUN_H
+#define IDEM_STORE_RUN_H
+
+#include <stdbool.h>
+
+#include "store/rows.h"
+#include "store/store.h"
+
+#define IDEM_RUN_MEMORY_MAX 65536
+
+struct idem_run {
+    struct idem_rows *rows;                   /* Borrowed. */
+    const struct idem_store_options *options; /* Borrowed. */
+    int64_t incarnation;
+    bool broken; /* A commit was not answered cleanly: nothing runs any more. */
+    struct idem_facts facts;
+    struct idem_decision decision;
+    struct idem_buf kept; /* Text of the facts. */
+    char memory[IDEM_RUN_MEMORY_MAX];
+};
+
+void idem_run_init(struct idem_run *run,
+                   struct idem_rows *rows,
+                   const struct idem_store_options *options,
+                   int64_t incarnation);
+
+/* Fills every item's outcome and answer, and the batch's. */
+void idem_run_batch(struct idem_run *run, struct idem_store_batch *batch);
+
+#endif /* IDEM_STORE_RUN_H */

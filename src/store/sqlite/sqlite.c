@@ -1,0 +1,265 @@
+/*
+ * The embedded store: two threads, four queues, one file.
+ *
+ *   engine --batches--> writer --done_batches--> engine
+ *   engine --reads----> reader --done_reads----> engine
+ *
+ * A thread waits for work, does it, pushes it to its done queue and wakes the engine. Nothing else
+ * is shared but `broken`: once a commit was not answered cleanly, the writer decides nothing more
+ * and the reader answers nothing more, because what it would show may not be there after a restart.
+ *
+ * Checkpoints are the writer's, after a batch was answered, so that no caller of that batch waits
+ * for one: a passive one every CHECKPOINT_FRAMES, which leaves readers alone and restarts the log
+ * if none stands in the way; from FINISH_FRAMES on one that waits for readers, or the log would
+ * grow without limit. The log is never truncated while the store is open. A checkpoint that cannot
+ * write or flush breaks the store: after a failed fsync nobody knows what the disk has.
+ */
+#include "store/sqlite/sqlite_internal.h"
+
+#include <stdlib.h>
+
+#include "base/bug.h"
+#include "store/read.h"
+
+#define CHECKPOINT_FRAMES 1000
+#define FINISH_FRAMES     16000
+
+static struct idem_sqlite *sqlite_of(struct idem_store *store)
+{
+    return IDEM_CONTAINER_OF(store, struct idem_sqlite, base);
+}
+
+static int wal_frames_note(void *context, sqlite3 *handle, const char *name, int frames)
+{
+    (void)handle; /* There is one writing connection. */
+    (void)name;   /* And one database. */
+    struct idem_sqlite *sqlite = context;
+    sqlite->wal_frames = frames;
+    return SQLITE_OK;
+}
+
+/* A full disk or a reader in the way is harmless: the log still has everything. */
+static bool checkpoint_is_harmless(int rc)
+{
+    int primary = rc & 0xff;
+    return primary == SQLITE_OK || primary == SQLITE_BUSY || primary == SQLITE_LOCKED ||
+           primary == SQLITE_FULL;
+}
+
+static void checkpoint_if_due(struct idem_sqlite *sqlite)
+{
+    if (sqlite->wal_frames < sqlite->checkpoint_frames || atomic_load(&sqlite->broken)) {
+        return;
+    }
+    int mode =
+        sqlite->wal_frames < FINISH_FRAMES ? SQLITE_CHECKPOINT_PASSIVE : SQLITE_CHECKPOINT_RESTART;
+    int in_log = 0;
+    int done = 0;
+    int rc = sqlite3_wal_checkpoint_v2(sqlite->writer.handle, NULL, mode, &in_log, &done);
+    if (!checkpoint_is_harmless(rc)) {
+        sqlite->run.broken = true;
+        atomic_store(&sqlite->broken, true);
+    }
+    /* Not all of it: try again when there is as much more. All: the log starts anew. */
+    bool finished = rc == SQLITE_OK && in_log == done;
+    sqlite->checkpoint_frames = CHECKPOINT_FRAMES + (finished ? 0 : sqlite->wal_frames);
+}
+
+static void wake(const struct idem_sqlite *sqlite)
+{
+    sqlite->base.options.wake(sqlite->base.options.wake_context);
+}
+
+static void *writer_main(void *argument)
+{
+    struct idem_sqlite *sqlite = argument;
+    struct idem_list work = { .count = 0 };
+
+    while (idem_queue_wait(&sqlite->batches, &work)) {
+        struct idem_list_node *node = idem_list_pop(&work);
+        while (node != NULL) {
+            idem_run_batch(&sqlite->run, IDEM_CONTAINER_OF(node, struct idem_store_batch, node));
+            if (sqlite->run.broken) {
+                atomic_store(&sqlite->broken, true);
+            }
+            idem_queue_push(&sqlite->done_batches, node);
+            wake(sqlite);
+            checkpoint_if_due(sqlite);
+            node = idem_list_pop(&work);
+        }
+    }
+    return NULL;
+}
+
+static void read_run(struct idem_sqlite *sqlite, struct idem_read *read)
+{
+    if (atomic_load(&sqlite->broken)) {
+        read->found = false;
+        read->answer = IDEM_STORE_DOWN;
+        return;
+    }
+    idem_read_run(&sqlite->reader.rows, sqlite->file.incarnation, read);
+}
+
+static void *reader_main(void *argument)
+{
+    struct idem_sqlite *sqlite = argument;
+    struct idem_list work = { .count = 0 };
+
+    while (idem_queue_wait(&sqlite->reads, &work)) {
+        struct idem_list_node *node = idem_list_pop(&work);
+        while (node != NULL) {
+            read_run(sqlite, IDEM_CONTAINER_OF(node, struct idem_read, node));
+            idem_queue_push(&sqlite->done_reads, node);
+            node = idem_list_pop(&work);
+        }
+        wake(sqlite);
+    }
+    return NULL;
+}
+
+static void sqlite_submit(struct idem_store *store, struct idem_store_batch *batch)
+{
+    idem_queue_push(&sqlite_of(store)->batches, &batch->node);
+}
+
+static void sqlite_read(struct idem_store *store, struct idem_read *read)
+{
+    idem_queue_push(&sqlite_of(store)->reads, &read->node);
+}
+
+static void sqlite_reap(struct idem_store *store,
+                        struct idem_list *ret_batches,
+                        struct idem_list *ret_reads)
+{
+    struct idem_sqlite *sqlite = sqlite_of(store);
+    idem_queue_take(&sqlite->done_batches, ret_batches);
+    idem_queue_take(&sqlite->done_reads, ret_reads);
+    store->broken = store->broken || atomic_load(&sqlite->broken);
+}
+
+static void sqlite_stop(struct idem_store *store)
+{
+    struct idem_sqlite *sqlite = sqlite_of(store);
+    idem_queue_close(&sqlite->batches);
+    idem_queue_close(&sqlite->reads);
+}
+
+static void thread_join(pthread_t thread)
+{
+    int rc = pthread_join(thread, NULL);
+    IDEM_ASSERT(rc == 0); /* It was started and is joined once. */
+}
+
+/* Accepts half-made stores. */
+static void sqlite_destroy(struct idem_store *store)
+{
+    struct idem_sqlite *sqlite = sqlite_of(store);
+    if (sqlite->queues_made) {
+        sqlite_stop(store);
+    }
+    if (sqlite->writer_started) {
+        thread_join(sqlite->writer_thread);
+    }
+    if (sqlite->reader_started) {
+        thread_join(sqlite->reader_thread);
+    }
+    if (sqlite->writer.handle != NULL && atomic_load(&sqlite->broken)) {
+        /* What stands in the log is for the next start to look at. */
+        (void)sqlite3_db_config(sqlite->writer.handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+    }
+    idem_sqlite_connection_deinit(&sqlite->reader); /* First: it cannot checkpoint. */
+    idem_sqlite_connection_deinit(&sqlite->writer);
+    idem_sqlite_file_close(&sqlite->file);
+    if (sqlite->queues_made) {
+        idem_queue_deinit(&sqlite->batches);
+        idem_queue_deinit(&sqlite->reads);
+        idem_queue_deinit(&sqlite->done_batches);
+        idem_queue_deinit(&sqlite->done_reads);
+    }
+    free(sqlite);
+}
+
+static const struct idem_store_ops sqlite_ops = {
+    .version = IDEM_STORE_OPS_VERSION,
+    .name = "sqlite",
+    .submit = sqlite_submit,
+    .read = sqlite_read,
+    .reap = sqlite_reap,
+    .stop = sqlite_stop,
+    .destroy = sqlite_destroy,
+};
+
+static void queues_make(struct idem_sqlite *sqlite)
+{
+    idem_queue_init(&sqlite->batches);
+    idem_queue_init(&sqlite->reads);
+    idem_queue_init(&sqlite->done_batches);
+    idem_queue_init(&sqlite->done_reads);
+    sqlite->queues_made = true;
+}
+
+static enum idem_err connections_make(struct idem_sqlite *sqlite, struct idem_error *reterr)
+{
+    struct idem_sqlite_file *file = &sqlite->file;
+    sqlite3 *handle = file->writer;
+    file->writer = NULL;
+    enum idem_err err =
+        idem_sqlite_connection_init(&sqlite->writer, handle, file->incarnation, reterr);
+    if (err == IDEM_OK) {
+        handle = file->reader;
+        file->reader = NULL;
+        err = idem_sqlite_connection_init(&sqlite->reader, handle, file->incarnation, reterr);
+    }
+    if (err == IDEM_OK) {
+        (void)sqlite3_wal_hook(sqlite->writer.handle, wal_frames_note, sqlite); /* None before. */
+    }
+    return err;
+}
+
+static enum idem_err threads_start(struct idem_sqlite *sqlite, struct idem_error *reterr)
+{
+    int rc = pthread_create(&sqlite->writer_thread, NULL, writer_main, sqlite);
+    sqlite->writer_started = rc == 0;
+    if (rc == 0) {
+        rc = pthread_create(&sqlite->reader_thread, NULL, reader_main, sqlite);
+        sqlite->reader_started = rc == 0;
+    }
+    return rc == 0 ? IDEM_OK : idem_error_set(reterr, IDEM_E_SYSTEM, "cannot start a thread");
+}
+
+enum idem_err idem_sqlite_open(const char *path,
+                               const struct idem_store_options *options,
+                               struct idem_store **ret_store,
+                               struct idem_error *reterr)
+{
+    IDEM_ASSERT(options->rules != NULL);
+    IDEM_ASSERT(options->wake != NULL);
+    struct idem_sqlite *sqlite = calloc(1, sizeof(*sqlite));
+    if (sqlite == NULL) {
+        return idem_error_set(reterr, IDEM_E_SYSTEM, "out of memory");
+    }
+    sqlite->base.ops = &sqlite_ops;
+    sqlite->base.options = *options;
+    sqlite->base.batches_in_flight_max = 1;
+    sqlite->checkpoint_frames = CHECKPOINT_FRAMES;
+
+    enum idem_err err = idem_sqlite_file_open(&sqlite->file, path, options, reterr);
+    if (err == IDEM_OK) {
+        err = connections_make(sqlite, reterr);
+    }
+    if (err == IDEM_OK) {
+        sqlite->base.incarnation = sqlite->file.incarnation;
+        idem_clock_raise(options->clock, sqlite->file.newest_us);
+        idem_run_init(&sqlite->run, &sqlite->writer.rows, &sqlite->base.options,
+                      sqlite->file.incarnation);
+        queues_make(sqlite);
+        err = threads_start(sqlite, reterr);
+    }
+    if (err != IDEM_OK) {
+        sqlite_destroy(&sqlite->base);
+        return err;
+    }
+    *ret_store = &sqlite->base;
+    return IDEM_OK;
+}

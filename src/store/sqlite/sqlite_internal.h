@@ -1,0 +1,112 @@
+/*
+ * sqlite_internal.h - the pieces of the embedded store, for this folder and its tests.
+ *
+ *   file.c        the file: lock, checks, schema, incarnation
+ *   connection.c  one connection: its statements, and the rows port on them
+ *   sqlite.c      the store: threads, queues, checkpoints
+ */
+#ifndef IDEM_STORE_SQLITE_SQLITE_INTERNAL_H
+#define IDEM_STORE_SQLITE_SQLITE_INTERNAL_H
+
+#include <pthread.h>
+#include <sqlite3.h>
+#include <stdatomic.h>
+
+#include "base/queue.h"
+#include "store/rows.h"
+#include "store/run.h"
+#include "store/sqlite/sqlite.h"
+#include "store/store.h"
+
+enum idem_sqlite_statement {
+    IDEM_SQLITE_BEGIN = 0,
+    IDEM_SQLITE_COMMIT,
+    IDEM_SQLITE_ROLLBACK,
+    IDEM_SQLITE_INCARNATION,
+    IDEM_SQLITE_INTENT_BY_ROW,
+    IDEM_SQLITE_INTENT_BY_ID,
+    IDEM_SQLITE_INTENT_BY_SCOPE,
+    IDEM_SQLITE_PAYMENT_BY_ROW,
+    IDEM_SQLITE_PAYMENT_BY_ID,
+    IDEM_SQLITE_PAYMENT_HOLDER,
+    IDEM_SQLITE_PAYMENT_PAST,
+    IDEM_SQLITE_REFUND_BY_ROW,
+    IDEM_SQLITE_REFUND_BY_ID,
+    IDEM_SQLITE_REFUND_HOLDER,
+    IDEM_SQLITE_SENDS,
+    IDEM_SQLITE_EVENTS,
+    IDEM_SQLITE_EVENTS_TOTAL,
+    IDEM_SQLITE_DUE,
+    IDEM_SQLITE_DUE_NEXT,
+    IDEM_SQLITE_LEFT,
+    /* From here on only the writer has them. */
+    IDEM_SQLITE_INTENT_INSERT,
+    IDEM_SQLITE_INTENT_UPDATE,
+    IDEM_SQLITE_PAYMENT_INSERT,
+    IDEM_SQLITE_PAYMENT_UPDATE,
+    IDEM_SQLITE_REFUND_INSERT,
+    IDEM_SQLITE_REFUND_UPDATE,
+    IDEM_SQLITE_SEND_INSERT,
+    IDEM_SQLITE_SEND_UPDATE,
+    IDEM_SQLITE_EVENT_INSERT,
+    IDEM_SQLITE_CASE_INSERT,
+    IDEM_SQLITE_STATEMENT_COUNT
+};
+
+/* Belongs to one thread at a time. */
+struct idem_sqlite_connection {
+    struct idem_rows rows; /* First: the port's calls come back with its address. */
+    sqlite3 *handle;
+    bool writes;         /* BEGIN takes the write lock, and the incarnation is checked. */
+    int64_t incarnation; /* That must still stand when a batch begins. */
+    sqlite3_stmt *statements[IDEM_SQLITE_STATEMENT_COUNT];
+};
+
+/* Takes `handle`, also on failure. */
+enum idem_err idem_sqlite_connection_init(struct idem_sqlite_connection *connection,
+                                          sqlite3 *handle,
+                                          int64_t incarnation,
+                                          struct idem_error *reterr) IDEM_MUST_CHECK;
+void idem_sqlite_connection_deinit(struct idem_sqlite_connection *connection);
+
+/* An opened, locked, checked file whose new incarnation is durable. */
+struct idem_sqlite_file {
+    sqlite3 *writer; /* The connections are whoever takes them and sets these to NULL. */
+    sqlite3 *reader;
+    int lock_fd; /* -1: none. Held as long as the process may write. */
+    int64_t incarnation;
+    int64_t newest_us; /* The newest time that was stored; 0: none. */
+};
+
+enum idem_err idem_sqlite_file_open(struct idem_sqlite_file *file,
+                                    const char *path,
+                                    const struct idem_store_options *options,
+                                    struct idem_error *reterr) IDEM_MUST_CHECK;
+/* After the connections. Accepts half-opened files. */
+void idem_sqlite_file_close(struct idem_sqlite_file *file);
+
+struct idem_sqlite {
+    struct idem_store base; /* First. The engine's thread. */
+    struct idem_sqlite_file file;
+    struct idem_queue batches; /* To the writer. */
+    struct idem_queue reads;   /* To the reader. */
+    struct idem_queue done_batches;
+    struct idem_queue done_reads;
+    atomic_bool broken; /* Set by the writer; the reader answers nothing any more. */
+    bool queues_made;
+    bool writer_started;
+    bool reader_started;
+    pthread_t writer_thread;
+    pthread_t reader_thread;
+
+    /* The writer's. */
+    struct idem_sqlite_connection writer;
+    struct idem_run run;
+    int wal_frames;
+    int checkpoint_frames; /* Checkpoint when the WAL has so many. */
+
+    /* The reader's. */
+    struct idem_sqlite_connection reader;
+};
+
+#endif /* IDEM_STORE_SQLITE_SQLITE_INTERNAL_H */

@@ -1,0 +1,132 @@
+/*
+ * Paths and methods.
+ *
+ * Goal: exactly the API's resources are found, a known path with another method says which methods
+ * there are, and one resource has one spelling for the fingerprint.
+ *
+ * Method: a table of request lines; what was found is written as text.
+ */
+#include "api/route.h"
+
+#include "request.h"
+
+#define ID       "0197b2f0-1111-7abc-8def-0123456789ab"
+#define ID_UPPER "0197B2F0-1111-7ABC-8DEF-0123456789AB"
+
+static const char *const kind_names[IDEM_ROUTE_COUNT] = {
+    [IDEM_ROUTE_KEYED] = "keyed",
+    [IDEM_ROUTE_PAYMENT] = "payment",
+    [IDEM_ROUTE_PAYMENT_BY_ORDER] = "payment-by-order",
+    [IDEM_ROUTE_REFUND] = "refund",
+    [IDEM_ROUTE_OPERATION] = "operation",
+    [IDEM_ROUTE_OPERATION_BY_KEY] = "operation-by-key",
+    [IDEM_ROUTE_ABANDON] = "abandon",
+    [IDEM_ROUTE_HEALTH] = "health",
+    [IDEM_ROUTE_READY] = "ready",
+};
+
+static struct idem_str describe(const char *line)
+{
+    static char memory[512];
+    struct idem_net_request request = request_make(line, "");
+    struct idem_route route;
+    struct idem_fault fault;
+    char methods[32];
+    struct idem_buf allow;
+    struct idem_buf buf;
+    idem_buf_init(&allow, methods, sizeof(methods));
+    idem_buf_init(&buf, memory, sizeof(memory));
+    if (!idem_route_find(&request, &route, &allow, &fault)) {
+        idem_buf_printf(&buf, "%s", idem_problem_entry(fault.problem)->code);
+        if (fault.problem == IDEM_PROBLEM_METHOD_NOT_ALLOWED) {
+            idem_buf_printf(&buf, " %.*s", (int)allow.len, allow.data);
+        }
+        return idem_buf_str(&buf);
+    }
+    idem_buf_printf(&buf, "%s %s %.*s", kind_names[route.kind],
+                    route.endpoint == IDEM_ENDPOINT_NONE ? "-" : idem_endpoint_name(route.endpoint),
+                    (int)idem_route_path(&route).len, idem_route_path(&route).data);
+    return idem_buf_str(&buf);
+}
+
+static void every_resource_and_nothing_else(void **state)
+{
+    static const struct {
+        const char *line;
+        const char *expected;
+    } rows[] = {
+        { "POST /v1/payments", "keyed payments.create /v1/payments" },
+        { "GET /v1/payments?order_no=1", "payment-by-order - /v1/payments" },
+        { "GET /v1/payments/" ID, "payment - /v1/payments/" ID },
+        { "POST /v1/payments/" ID "/capture",
+          "keyed payments.capture /v1/payments/" ID "/capture" },
+        { "POST /v1/payments/" ID "/cancel", "keyed payments.cancel /v1/payments/" ID "/cancel" },
+        { "POST /v1/payments/" ID "/refunds", "keyed refunds.create /v1/payments/" ID "/refunds" },
+        { "GET /v1/refunds/" ID, "refund - /v1/refunds/" ID },
+        { "GET /v1/operations", "operation-by-key - /v1/operations" },
+        { "GET /v1/operations/" ID, "operation - /v1/operations/" ID },
+        { "POST /v1/operations/abandon", "abandon - /v1/operations/abandon" },
+        { "GET /healthz", "health - /healthz" },
+        { "GET /readyz", "ready - /readyz" },
+
+        { "POST /v1/payments/" ID_UPPER "/capture",
+          "keyed payments.capture /v1/payments/" ID "/capture" },
+        { "POST /v1/p%61yments", "keyed payments.create /v1/payments" },
+
+        { "PUT /v1/payments", "method-not-allowed POST, GET" },
+        { "DELETE /v1/payments/" ID, "method-not-allowed GET" },
+        { "GET /v1/payments/" ID "/capture", "method-not-allowed POST" },
+        { "GET /v1/operations/abandon", "method-not-allowed POST" },
+        { "HEAD /healthz", "method-not-allowed GET" },
+        { "post /v1/payments", "method-not-allowed POST, GET" },
+
+        { "GET /", "not-found" },
+        { "GET /v1", "not-found" },
+        { "GET /v1/", "not-found" },
+        { "POST /v1/payments/", "not-found" },
+        { "POST //v1/payments", "not-found" },
+        { "POST /v1//payments", "not-found" },
+        { "POST /v1/./payments", "not-found" },
+        { "POST /V1/payments", "not-found" },
+        { "POST /v1/paymentsx", "not-found" },
+        { "POST /v1%2Fpayments", "not-found" },
+        { "POST /v1/payments%00", "not-found" },
+        { "GET /v1/payments/1", "not-found" },
+        { "GET /v1/payments/{id}", "not-found" },
+        { "GET /v1/payments/{" ID "}", "not-found" },
+        { "GET /v1/payments/0197b2f011117abc8def0123456789ab", "not-found" },
+        { "POST /v1/payments/" ID "/capture/x", "not-found" },
+        { "POST /v1/payments/" ID "/void", "not-found" },
+        { "GET /v1/payments/" ID ID ID, "not-found" },
+        { "GET /v1/payments/%zz", "request-invalid" },
+        { "GET /v1/payments/%4", "request-invalid" },
+        { "GET /v1/payments%", "request-invalid" },
+    };
+    (void)state;
+    for (size_t i = 0; i < IDEM_ARRAY_COUNT(rows); i++) {
+        print_message("# %s\n", rows[i].line);
+        EXPECT_TEXT(describe(rows[i].line), rows[i].expected);
+    }
+}
+
+static void the_id_of_the_path_is_read(void **state)
+{
+    (void)state;
+    struct idem_net_request request = request_make("GET /v1/payments/" ID_UPPER, "");
+    struct idem_route route;
+    struct idem_fault fault;
+    struct idem_buf allow = { 0 };
+    struct idem_uid id;
+    assert_true(idem_uid_parse(IDEM_STR(ID), &id));
+    assert_true(idem_route_find(&request, &route, &allow, &fault));
+    assert_true(idem_uid_equal(route.id, id));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_resource_and_nothing_else),
+        cmocka_unit_test(the_id_of_the_path_is_read),
+    };
+    return cmocka_run_group_tests_name("api/route", tests, NULL, NULL);
+}

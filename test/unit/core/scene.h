@@ -1,0 +1,122 @@
+/*
+ * scene.h - a few intents, payments and refunds as a store would keep them, in memory.
+ *
+ * scene_run() fetches the facts of a command, decides, applies the writes under their guards and
+ * copies all text, so that nothing of the decision dangles. Every run also proves, by itself:
+ *
+ *   P14   deciding twice gives the same decision;
+ *   P10   sums hold, and each reservation on a payment belongs to exactly one open intent;
+ *   P4    a final answer never changes;
+ *   P1    a second send is open only where the provider deduplicates, and never past its window;
+ *   re-run the same command on the rows it wrote gives the same release, writes the intent's row
+ *         once more and appends neither events nor sends nor money nor cases.
+ */
+#ifndef IDEM_TEST_UNIT_CORE_SCENE_H
+#define IDEM_TEST_UNIT_CORE_SCENE_H
+
+#include "base/clock.h"
+#include "core/decision.h"
+#include "lib/test.h"
+
+#define SECOND IDEM_US_PER_SECOND
+#define HOUR   (3600 * SECOND)
+#define DAY    IDEM_US_PER_DAY
+
+#define SCENE_INTENTS  16
+#define SCENE_PAYMENTS 32
+#define SCENE_REFUNDS  32
+#define SCENE_EVENTS   4096
+#define SCENE_ENTRIES  6
+#define SCENE_BEGIN_US (INT64_C(1700000000) * SECOND)
+
+#define WINDOW_US  (24 * HOUR)
+#define MARGIN_US  HOUR
+#define LAG_US     (30 * SECOND)
+#define TIMEOUT_US (20 * SECOND)
+#define SETTLE_US  (10 * SECOND)
+
+/* What an intent's last event looked like, and how many there were. */
+struct scene_intent {
+    struct idem_intent row;
+    struct idem_send sends[IDEM_SENDS_MAX];
+    size_t send_count;
+    size_t event_count;
+    size_t case_count;
+    enum idem_event_kind last_event;
+    enum idem_case_kind last_case;
+};
+
+struct scene {
+    struct idem_rules rules;
+    struct idem_provider_rules entries[SCENE_ENTRIES];
+    struct scene_intent intents[SCENE_INTENTS];
+    size_t intent_count;
+    struct idem_payment payments[SCENE_PAYMENTS];
+    size_t payment_count;
+    struct idem_refund refunds[SCENE_REFUNDS];
+    size_t refund_count;
+
+    int64_t now_us;
+    int64_t incarnation;
+    uint32_t uids; /* Given out so far. */
+    int64_t wait_us;
+    bool slot;
+
+    struct idem_facts facts;       /* Of the last command. */
+    struct idem_decision decision; /* Of its first run. */
+    struct idem_decision again;
+    struct idem_buf kept;
+};
+
+void scene_begin(struct scene *scene);
+void scene_end(struct scene *scene);
+void scene_pass(struct scene *scene, int64_t us);
+
+/* The capability of every operation of an entry: "plain", "dedup", "lagging", "closing", "mute",
+   "blind". */
+struct idem_provider_rules *scene_entry(struct scene *scene, const char *entry);
+
+/* Commands as the engine makes them; adjust before running. `key` also names the scope. */
+struct idem_command scene_pay(struct scene *scene, const char *key, const char *entry);
+struct idem_command scene_act(struct scene *scene,
+                              const char *key,
+                              enum idem_endpoint endpoint,
+                              const char *amount);
+struct idem_command scene_abandon(struct scene *scene, const char *key);
+struct idem_command scene_due(struct scene *scene, const char *key);
+/* From the current attempt of `key`, about its newest send, agreeing with the effect. */
+struct idem_command scene_evidence(struct scene *scene,
+                                   const char *key,
+                                   enum idem_evidence_source source,
+                                   enum idem_outcome_kind outcome);
+
+/* Runs it as the store does; gives what it released. */
+struct idem_release scene_run(struct scene *scene, const struct idem_command *command);
+
+/* The same with fresh commands, for the usual cases. */
+struct idem_release scene_learn(struct scene *scene,
+                                const char *key,
+                                enum idem_evidence_source source,
+                                enum idem_outcome_kind outcome);
+struct idem_release scene_make_due(struct scene *scene, const char *key); /* Time goes there. */
+
+struct scene_intent *scene_intent(struct scene *scene, const char *key); /* NULL: absent. */
+struct idem_payment *scene_payment(struct scene *scene, const char *key);
+struct idem_refund *scene_refund(struct scene *scene, const char *key);
+enum idem_intent_state scene_state(struct scene *scene, const char *key);
+const char *scene_state_name(struct scene *scene, const char *key);
+
+/* A payment of "100.00" CNY that has succeeded under `key`: captured or only authorized. */
+void scene_paid(struct scene *scene,
+                const char *key,
+                const char *entry,
+                enum idem_capture_mode mode);
+
+const char *release_name(enum idem_release_kind kind);
+
+#define EXPECT_STATE(scene, key, expected) \
+    assert_string_equal(scene_state_name((scene), (key)), (expected))
+#define EXPECT_RELEASE(release, expected) \
+    assert_string_equal(release_name((release).kind), (expected))
+
+#endif /* IDEM_TEST_UNIT_CORE_SCENE_H */

@@ -1,0 +1,157 @@
+/*
+ * The grammar of method tokens.
+ *
+ * Goal: every token of docs/sandbox.md is understood, everything else is refused, and each kind of
+ * operation gets the fault that was named for it.
+ *
+ * Method: a table of tokens written from the document, each with what every kind of operation is
+ * to suffer; "-" is a refused token.
+ */
+#include "sandbox/fault.h"
+
+#include "base/clock.h"
+#include "lib/test.h"
+
+static const char *const fault_names[IDEM_FAULT_COUNT] = {
+    [IDEM_FAULT_OK] = "ok",
+    [IDEM_FAULT_DECLINE] = "decline",
+    [IDEM_FAULT_LOSE_ANSWER] = "lose_answer",
+    [IDEM_FAULT_LOSE_REQUEST] = "lose_request",
+    [IDEM_FAULT_LATE] = "late",
+    [IDEM_FAULT_SLOW] = "slow",
+    [IDEM_FAULT_500_BEFORE] = "500_before",
+    [IDEM_FAULT_500_AFTER] = "500_after",
+    [IDEM_FAULT_CUT_BODY] = "cut_body",
+    [IDEM_FAULT_GARBAGE] = "garbage",
+    [IDEM_FAULT_WRONG_AMOUNT] = "wrong_amount",
+    [IDEM_FAULT_WRONG_CURRENCY] = "wrong_currency",
+    [IDEM_FAULT_WRONG_ID] = "wrong_id",
+    [IDEM_FAULT_UNKNOWN_STATUS] = "unknown_status",
+    [IDEM_FAULT_429] = "429",
+    [IDEM_FAULT_503] = "503",
+    [IDEM_FAULT_PROCESSING_OK] = "processing_ok",
+    [IDEM_FAULT_PROCESSING_FAIL] = "processing_fail",
+    [IDEM_FAULT_NOT_FOUND] = "not_found",
+    [IDEM_FAULT_DEAD_REUSE] = "dead_reuse",
+    [IDEM_FAULT_DEAD_REUSE_AFTER] = "dead_reuse_after",
+};
+
+struct row {
+    const char *token;
+    const char *expected; /* charge capture cancel refund */
+};
+
+static const struct row rows[] = {
+    { "tok_ok", "ok ok ok ok" },
+    { "tok_decline", "decline ok ok ok" },
+    { "tok_lose_answer", "lose_answer ok ok ok" },
+    { "tok_lose_answer_always", "lose_answer! ok ok ok" },
+    { "tok_lose_request", "lose_request ok ok ok" },
+    { "tok_lose_request_always", "lose_request! ok ok ok" },
+    { "tok_late_0", "late:0 ok ok ok" },
+    { "tok_late_3600", "late:3600 ok ok ok" },
+    { "tok_slow_12", "slow:12 ok ok ok" },
+    { "tok_500_before", "500_before ok ok ok" },
+    { "tok_500_before_always", "500_before! ok ok ok" },
+    { "tok_500_after", "500_after ok ok ok" },
+    { "tok_cut_body", "cut_body ok ok ok" },
+    { "tok_garbage_always", "garbage! ok ok ok" },
+    { "tok_wrong_amount", "wrong_amount ok ok ok" },
+    { "tok_wrong_currency", "wrong_currency ok ok ok" },
+    { "tok_wrong_id_always", "wrong_id! ok ok ok" },
+    { "tok_unknown_status", "unknown_status ok ok ok" },
+    { "tok_429", "429 ok ok ok" },
+    { "tok_429_always", "429! ok ok ok" },
+    { "tok_503", "503 ok ok ok" },
+    { "tok_processing_5_ok", "processing_ok:5 ok ok ok" },
+    { "tok_processing_0_fail", "processing_fail:0 ok ok ok" },
+    { "tok_not_found_7", "not_found:7 ok ok ok" },
+    { "tok_dead_reuse", "dead_reuse ok ok ok" },
+    { "tok_dead_reuse_after", "dead_reuse_after ok ok ok" },
+    { "tok_dead_reuse_after_always", "dead_reuse_after! ok ok ok" },
+    { "tok_ok+capture_decline", "ok decline ok ok" },
+    { "tok_late_1+refund_slow_2+capture_503_always+cancel_garbage", "late:1 503! garbage slow:2" },
+    { "tok_ok+refund_429+refund_503", "ok ok ok 429" },
+    { "tok_ok+refund_ok+refund_503", "ok ok ok ok" },
+    { "tok_", "-" },
+    { "ok", "-" },
+    { "TOK_OK", "-" },
+    { "tok_okay", "-" },
+    { "tok_ok ", "-" },
+    { "tok_ok+", "-" },
+    { "tok_ok++refund_429", "-" },
+    { "tok_ok+refund", "-" },
+    { "tok_ok+refund_", "-" },
+    { "tok_ok+charge_decline", "-" },
+    { "tok_ok+refund_429+refund_nonsense", "-" },
+    { "tok_ok_always", "-" },
+    { "tok_decline_always", "-" },
+    { "tok_late_1_always", "-" },
+    { "tok_late_", "-" },
+    { "tok_late_3601", "-" },
+    { "tok_late_-1", "-" },
+    { "tok_late_1.5", "-" },
+    { "tok_late_99999999999999999999", "-" },
+    { "tok_processing_1", "-" },
+    { "tok_processing_ok", "-" },
+    { "tok_lose_answer_always_always", "-" },
+};
+
+static void rule_print(const struct idem_sandbox_fault_rule *rule, struct idem_buf *buf)
+{
+    bool is_timed = rule->fault == IDEM_FAULT_LATE || rule->fault == IDEM_FAULT_SLOW ||
+                    rule->fault == IDEM_FAULT_PROCESSING_OK ||
+                    rule->fault == IDEM_FAULT_PROCESSING_FAIL ||
+                    rule->fault == IDEM_FAULT_NOT_FOUND;
+
+    idem_buf_printf(buf, "%s%s", buf->len == 0 ? "" : " ", fault_names[rule->fault]);
+    if (is_timed) {
+        idem_buf_printf(buf, ":%d", (int)(rule->wait_us / IDEM_US_PER_SECOND));
+    }
+    idem_buf_add(buf, idem_str_from(rule->always ? "!" : ""));
+}
+
+static void every_token_means_what_the_document_says(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < IDEM_ARRAY_COUNT(rows); i++) {
+        char memory[256];
+        struct idem_buf buf;
+        struct idem_sandbox_fault_plan plan;
+        idem_buf_init(&buf, memory, sizeof(memory));
+        if (!idem_sandbox_fault_plan_parse(idem_str_from(rows[i].token), &plan)) {
+            idem_buf_add_char(&buf, '-');
+        } else {
+            rule_print(&plan.rules[IDEM_ORDER_CHARGE], &buf);
+            rule_print(&plan.rules[IDEM_ORDER_CAPTURE], &buf);
+            rule_print(&plan.rules[IDEM_ORDER_CANCEL], &buf);
+            rule_print(&plan.rules[IDEM_ORDER_REFUND], &buf);
+            assert_memory_equal(&plan.rules[IDEM_ORDER_CHARGE], &plan.rules[IDEM_ORDER_AUTHORIZE],
+                                sizeof(plan.rules[0]));
+        }
+        if (!idem_str_equal(idem_buf_str(&buf), idem_str_from(rows[i].expected))) {
+            print_error("token %s\n", rows[i].token);
+        }
+        EXPECT_TEXT(idem_buf_str(&buf), rows[i].expected);
+    }
+}
+
+static void a_refused_token_leaves_the_plan_alone(void **state)
+{
+    struct idem_sandbox_fault_plan plan = { 0 };
+
+    (void)state;
+    plan.rules[IDEM_ORDER_REFUND].fault = IDEM_FAULT_429;
+    assert_false(idem_sandbox_fault_plan_parse(IDEM_STR("tok_decline+refund_x"), &plan));
+    assert_int_equal(plan.rules[IDEM_ORDER_CHARGE].fault, IDEM_FAULT_OK);
+    assert_int_equal(plan.rules[IDEM_ORDER_REFUND].fault, IDEM_FAULT_429);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_token_means_what_the_document_says),
+        cmocka_unit_test(a_refused_token_leaves_the_plan_alone),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

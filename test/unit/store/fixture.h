@@ -1,0 +1,113 @@
+/*
+ * fixture.h - a store with a clock that stands still, and real commands to put through it.
+ *
+ * Used by the unit tests of this folder and by test/conform. Every command goes through the store's
+ * public door and the real idem_decide(); the provider is a row of rules and a readable encoding.
+ */
+#ifndef IDEM_TEST_UNIT_STORE_FIXTURE_H
+#define IDEM_TEST_UNIT_STORE_FIXTURE_H
+
+#include <pthread.h>
+
+#include "store/store.h"
+
+enum fixture_kind {
+    FIXTURE_MEMORY,
+    FIXTURE_SQLITE
+};
+
+struct fixture {
+    enum fixture_kind kind;
+    struct idem_store *store;
+    struct idem_clock clock; /* Stands still until a test moves wall_base_us. */
+    struct idem_rules rules;
+    struct idem_provider_rules provider;
+    struct idem_store_options options;
+    char directory[64];
+    char path[96];
+    uint64_t uid_next;
+    struct idem_read read; /* For one read at a time. */
+
+    pthread_mutex_t mutex;
+    pthread_cond_t woken;
+    size_t wake_count;
+};
+
+/* One command with all memory that it needs. */
+struct call {
+    struct idem_store_item item;
+    struct idem_outcome outcome;
+};
+
+#define FIXTURE_START_US INT64_C(1800000000000000)
+
+/* Fails the test if it cannot. */
+void fixture_init(struct fixture *fixture, enum fixture_kind kind);
+void fixture_open(struct fixture *fixture);
+void fixture_close(struct fixture *fixture);
+void fixture_deinit(struct fixture *fixture); /* Closes, and removes the files. */
+
+/* Opens the file with options of the test's own; the store is given. */
+enum idem_err fixture_try_open(struct fixture *fixture,
+                               struct idem_store **ret_store,
+                               struct idem_error *reterr);
+
+struct idem_uid fixture_uid(struct fixture *fixture);
+struct idem_scope fixture_scope(const char *principal,
+                                enum idem_endpoint endpoint,
+                                const char *key);
+
+/* What one caller asks for. */
+struct order {
+    const char *principal;
+    const char *key;
+    const char *order_no;
+    const char *description; /* NULL: none. */
+    int64_t amount_minor;
+    bool manual;    /* Authorize only. */
+    bool no_slot;   /* No place on the wire: claimed only. */
+    bool impatient; /* Does not wait: what was not executed is released at once. */
+};
+
+void call_pay(struct fixture *fixture, struct call *call, const struct order *order);
+
+/* A capture, cancel or refund of `payment_id`. */
+struct act {
+    const char *principal;
+    const char *key;
+    enum idem_endpoint endpoint;
+    struct idem_uid payment_id;
+    const char *amount;    /* NULL: all. */
+    const char *refund_no; /* NULL: none. */
+};
+
+void call_act(struct fixture *fixture, struct call *call, const struct act *act);
+
+/* The answer to the last send of `to`, or to a question about it. */
+void call_evidence(struct fixture *fixture,
+                   struct call *call,
+                   const struct call *to,
+                   enum idem_evidence_source source,
+                   enum idem_outcome_kind outcome);
+void call_due(struct fixture *fixture, struct call *call, struct idem_scope scope, int64_t row);
+void call_abandon(struct fixture *fixture,
+                  struct call *call,
+                  const char *principal,
+                  const char *key);
+
+/* Submits one batch and waits until it is reaped. */
+enum idem_store_answer fixture_run(struct fixture *fixture, struct call *calls, size_t count);
+
+/* Likewise, and fails the test unless it is DURABLE. */
+void fixture_run_durable(struct fixture *fixture, struct call *calls, size_t count);
+
+/* Clears fixture->read for a request, and puts it through. */
+struct idem_read *fixture_ask(struct fixture *fixture,
+                              enum idem_read_kind kind,
+                              const char *principal);
+void fixture_read(struct fixture *fixture);
+
+/* Both of the above for an operation by scope. */
+struct idem_read *fixture_operation(struct fixture *fixture, const struct call *call);
+
+#endif /* IDEM_TEST_UNIT_STORE_FIXTURE_H */
