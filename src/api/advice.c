@@ -10,7 +10,8 @@
 #define NOTHING_RECORDED "This request recorded nothing and moved no money; "
 
 /* Constant text for what a caller did or met. One case a problem. */
-static const char *advice(enum idem_problem problem)
+static const char *advice(
+    enum idem_problem problem) // NOLINT(readability-function-size) a catalogue
 {
     switch (problem) {
     case IDEM_PROBLEM_KEY_MISSING:

@@ -101,18 +101,24 @@ static bool member_check(struct idem_str body, struct idem_str member, struct id
     return true;
 }
 
+static bool field_check(struct idem_str body, struct idem_str field, struct idem_fault *ret_fault)
+{
+    struct idem_str member;
+    while (idem_header_list_next(&field, &member)) {
+        if (!member_check(body, member, ret_fault)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 bool idem_content_digest_check(const struct idem_net_request *request, struct idem_fault *ret_fault)
 {
     for (size_t i = 0; i < request->header_count; i++) {
-        if (!idem_str_equal_nocase(request->headers[i].name, IDEM_STR("Content-Digest"))) {
-            continue;
-        }
-        struct idem_str rest = request->headers[i].value;
-        struct idem_str member;
-        while (idem_header_list_next(&rest, &member)) {
-            if (!member_check(request->body, member, ret_fault)) {
-                return false;
-            }
+        const struct idem_net_header *header = &request->headers[i];
+        if (idem_str_equal_nocase(header->name, IDEM_STR("Content-Digest")) &&
+            !field_check(request->body, header->value, ret_fault)) {
+            return false;
         }
     }
     return true;

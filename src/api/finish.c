@@ -15,6 +15,7 @@
 #include "api/key.h"
 #include "api/operation.h"
 #include "base/bug.h"
+#include "base/crash.h"
 #include "base/date.h"
 
 #define RETRY_SOON_US   IDEM_US_PER_SECOND
@@ -49,7 +50,13 @@ void idem_visit_answer(struct idem_api *api, struct idem_visit *visit)
         value_end(&api->reply, IDEM_STR("Idempotency-Key"), &value);
     }
     struct idem_net_reply reply = idem_reply_end(&api->reply);
+    if (visit->key.len > 0) {
+        idem_crash_point("reply-before");
+    }
     idem_exchange_reply(visit->exchange, &reply);
+    if (visit->key.len > 0) {
+        idem_crash_point("reply-after");
+    }
     visit->exchange = NULL;
     idem_list_push_front(&api->free, &visit->node);
 }
@@ -302,10 +309,13 @@ static void resource_answer(struct idem_api *api, struct idem_visit *visit)
     const struct idem_read *read = &visit->read;
     const struct idem_intent *intent = &visit->request.outcome.intent;
     uint16_t status = intent->answer.status;
-    idem_reply_begin(&api->reply, status);
+    char memory[IDEM_ANSWER_MAX]; /* What fitted as a stored answer fits again. */
+    struct idem_buf buf;
+    idem_buf_init(&buf, memory, sizeof(memory));
     struct idem_answer answer = read->kind == IDEM_READ_REFUND
-                                    ? idem_answer_refund(status, &read->refund, &api->reply.body)
-                                    : idem_answer_payment(status, &read->payment, &api->reply.body);
+                                    ? idem_answer_refund(status, &read->refund, &buf)
+                                    : idem_answer_payment(status, &read->payment, &buf);
+    IDEM_ASSERT(!buf.full);
     idem_reply_answer(&api->reply, &answer);
     keyed_headers_add(api, visit, intent);
     idem_visit_answer(api, visit);

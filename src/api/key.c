@@ -21,21 +21,24 @@ static bool is_key_byte(char byte)
     return byte >= 0x21 && byte <= 0x7E;
 }
 
+/* A quote or a backslash: what may stand behind a backslash in a structured-field string. */
+static bool is_escapable(char byte)
+{
+    return byte == '"' || byte == '\\';
+}
+
 /* Gives the length of a structured-field string with its quotes, or 0 if it is none. */
 static size_t quoted_len(struct idem_str text)
 {
-    for (size_t i = 1; i < text.len; i++) {
-        if (text.data[i] == '"') {
-            return i + 1;
+    size_t at = 1;
+    while (at < text.len && text.data[at] != '"') {
+        bool escape = text.data[at] == '\\';
+        if (escape && (at + 1 == text.len || !is_escapable(text.data[at + 1]))) {
+            return 0;
         }
-        if (text.data[i] == '\\') {
-            i += 1;
-            if (i == text.len || (text.data[i] != '"' && text.data[i] != '\\')) {
-                return 0;
-            }
-        }
+        at += escape ? 2 : 1;
     }
-    return 0;
+    return at < text.len ? at + 1 : 0;
 }
 
 static size_t skip_spaces(struct idem_str text, size_t at)
@@ -69,27 +72,31 @@ static size_t parameter_name_len(struct idem_str text)
     return len;
 }
 
-/* True if `text` is nothing but parameters: *( ";" *SP name [ "=" value ] ). */
+/* Length of one parameter, ";" *SP name [ "=" value ], or 0 if it is none. */
+static size_t parameter_len(struct idem_str text)
+{
+    if (text.len == 0 || text.data[0] != ';') {
+        return 0;
+    }
+    size_t at = skip_spaces(text, 1);
+    size_t name_len = parameter_name_len(idem_str_slice(text, at, text.len));
+    at += name_len;
+    if (name_len == 0 || at == text.len || text.data[at] != '=') {
+        return name_len == 0 ? 0 : at;
+    }
+    size_t value_len = parameter_value_len(idem_str_slice(text, at + 1, text.len));
+    return value_len == 0 ? 0 : at + 1 + value_len;
+}
+
+/* True if `text` is nothing but parameters. */
 static bool is_parameters(struct idem_str text)
 {
-    size_t at = 0;
-    while (at < text.len) {
-        if (text.data[at] != ';') {
+    while (text.len > 0) {
+        size_t len = parameter_len(text);
+        if (len == 0) {
             return false;
         }
-        at = skip_spaces(text, at + 1);
-        size_t name_len = parameter_name_len(idem_str_slice(text, at, text.len));
-        at += name_len;
-        if (name_len == 0) {
-            return false;
-        }
-        if (at < text.len && text.data[at] == '=') {
-            size_t len = parameter_value_len(idem_str_slice(text, at + 1, text.len));
-            at += 1 + len;
-            if (len == 0) {
-                return false;
-            }
-        }
+        text = idem_str_slice(text, len, text.len);
     }
     return true;
 }
@@ -170,7 +177,7 @@ void idem_key_print(struct idem_str key, struct idem_buf *buf)
 {
     idem_buf_add_char(buf, '"');
     for (size_t i = 0; i < key.len; i++) {
-        if (key.data[i] == '"' || key.data[i] == '\\') {
+        if (is_escapable(key.data[i])) {
             idem_buf_add_char(buf, '\\');
         }
         idem_buf_add_char(buf, key.data[i]);

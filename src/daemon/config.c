@@ -24,7 +24,7 @@
 #include "daemon/settings.h"
 
 #define LEASE_MARGIN_US (IDEM_US_PER_SECOND)
-#define TEXT_MEMORY_MAX (2 * IDEM_CONFIG_FILE_MAX)
+#define TEXT_MEMORY_MAX ((size_t)2 * IDEM_CONFIG_FILE_MAX)
 #define DAYS_MAX        3650
 #define SECONDS_MAX     (INT64_C(86400) * DAYS_MAX)
 #define TIMEOUT_MS_MAX  600000
@@ -549,11 +549,16 @@ static bool name_is_plain(const char *name)
     return strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-_") == strlen(name);
 }
 
-static const char *capability_fault(const struct idem_capability *capability, int64_t timeout_us)
+static const char *capability_fault(const struct idem_capability *capability,
+                                    int64_t timeout_us,
+                                    int64_t retention_us)
 {
     int64_t usable_us = capability->dedup_window_us - capability->dedup_margin_us;
     if (capability->dedup_window_us > 0 && usable_us <= timeout_us) {
         return "dedup_window_s less dedup_margin_s must be longer than request_timeout_ms";
+    }
+    if (capability->dedup_window_us > retention_us) {
+        return "dedup_window_s is longer than 'retention_days'";
     }
     if (capability->dedup_window_us == 0 && capability->dedup_margin_us > 0) {
         return "dedup_margin_s without dedup_window_s";
@@ -588,8 +593,8 @@ static const char *provider_fault(const struct idem_config *config,
         return "timings.lease_ms must be more than request_timeout_ms + 1000";
     }
     for (size_t kind = IDEM_EFFECT_KIND_NONE + 1; kind < IDEM_EFFECT_KIND_COUNT; kind++) {
-        const char *fault =
-            capability_fault(&provider->capability[kind], provider->request_timeout_us);
+        const char *fault = capability_fault(&provider->capability[kind],
+                                             provider->request_timeout_us, config->retention_us);
         if (fault != NULL) {
             return fault;
         }
@@ -694,7 +699,7 @@ static enum idem_err routes_check(const struct idem_config *config, struct idem_
     return IDEM_OK;
 }
 
-/* P12: no key is forgotten while somebody may still retry it. */
+/* P12: no key is forgotten while somebody may still retry it (windows: capability_fault()). */
 static enum idem_err times_check(const struct idem_config *config, struct idem_error *reterr)
 {
     if (config->timings.ask_first_us > config->timings.ask_max_us) {
@@ -704,15 +709,6 @@ static enum idem_err times_check(const struct idem_config *config, struct idem_e
         config->retention_us < config->timings.release_us) {
         return refuse(config, 0, reterr,
                       "'retention_days' is shorter than retry_window_s or timings.release_s");
-    }
-    for (size_t i = 0; i < config->provider_count; i++) {
-        for (size_t kind = IDEM_EFFECT_KIND_NONE + 1; kind < IDEM_EFFECT_KIND_COUNT; kind++) {
-            const struct idem_config_provider *provider = &config->providers[i];
-            if (config->retention_us < provider->capability[kind].dedup_window_us) {
-                return refuse(config, provider->line, reterr,
-                              "dedup_window_s is longer than 'retention_days'");
-            }
-        }
     }
     return IDEM_OK;
 }

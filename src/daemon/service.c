@@ -154,12 +154,20 @@ static bool service_is_idle(const struct idem_service *service)
     return idem_engine_idle(service->engine) && idem_api_idle(service->api);
 }
 
+/* Quiet: nobody waits and the last answer has left. */
+static void close_when_quiet(struct idem_service *service, bool late, enum idem_exit status)
+{
+    bool quiet = service_is_idle(service) && idem_server_connections(service->server) == 0;
+    if (quiet || late) {
+        service_close(service, status);
+    }
+}
+
 /* One look at whether the current phase is over. */
 static void phase_step(struct idem_service *service)
 {
     bool late = now_us(service) >= service->phase_end_us;
     bool idle = service_is_idle(service);
-    bool quiet = idle && idem_server_connections(service->server) == 0;
     if (service->store->broken && service->phase < PHASE_BROKEN) {
         service_break(service);
         return;
@@ -184,14 +192,10 @@ static void phase_step(struct idem_service *service)
         }
         return;
     case PHASE_LEAVING:
-        if (quiet || late) {
-            service_close(service, IDEM_EXIT_OK);
-        }
+        close_when_quiet(service, late, IDEM_EXIT_OK);
         return;
     case PHASE_BROKEN:
-        if (quiet || late) {
-            service_close(service, IDEM_EXIT_STORE);
-        }
+        close_when_quiet(service, late, IDEM_EXIT_STORE);
         return;
     }
     IDEM_UNREACHABLE();

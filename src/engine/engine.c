@@ -324,6 +324,7 @@ void idem_engine_submit(struct idem_engine *engine, struct idem_request *request
     command->slot = request->flight != NULL;
     request->item.outcome = &request->outcome;
     request->item.answer = IDEM_STORE_NONE;
+    idem_crash_point("accept-queued");
     idem_list_push(&engine->queue, &request->item.node);
 }
 

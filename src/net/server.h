@@ -69,9 +69,9 @@ struct idem_server_ops {
     /* A request is complete. The exchange is the owner's until it answers or breaks it. */
     void (*request)(void *context, struct idem_exchange *exchange);
     /*
-     * The caller has gone while the exchange was the owner's, who must still answer or break it, and
-     * may do so in this call. A caller who only ended its own side still gets the answer; otherwise
-     * it goes nowhere. Said once.
+     * The caller has gone while the exchange was the owner's, who must still answer or break it,
+     * and may do so in this call. A caller who only ended its own side still gets the answer;
+     * otherwise it goes nowhere. Said once.
      */
     void (*gone)(void *context, struct idem_exchange *exchange);
     /*

@@ -80,8 +80,7 @@ void idem_sandbox_ask_close(struct idem_sandbox *sandbox,
         .at_us = idem_clock_wall_us(sandbox->options.clock),
         .profile = profile,
         .id = id,
-        .closes = known == NULL || known->status == IDEM_LEDGER_NONE ||
-                  known->status == IDEM_LEDGER_CLOSED,
+        .closes = known == NULL || known->status == IDEM_LEDGER_NONE,
     };
 
     if (note(sandbox, &event, &call)) {

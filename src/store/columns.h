@@ -26,9 +26,9 @@ enum idem_column_kind {
 
 struct idem_column {
     const char *name;
-    enum idem_column_kind kind;
     size_t offset; /* In the row's struct. */
-    bool fixed;    /* Written by INSERT only. */
+    enum idem_column_kind kind;
+    bool fixed; /* Written by INSERT only. */
 };
 
 struct idem_table {

@@ -34,6 +34,7 @@
 #include <uv.h>
 
 #include "base/bug.h"
+#include "base/crash.h"
 #include "base/date.h"
 
 #define LINES_MAX       (IDEM_HTTP_HEADERS_MAX + 2) /* Ours: no Expect, no made-up type. */
@@ -234,6 +235,7 @@ static int guard(void *user, char *peer_ip, char *local_ip, int peer_port, int l
         return CURL_PREREQFUNC_ABORT;
     }
     call->sends = 1;
+    idem_crash_point("send-first-byte");
     return CURL_PREREQFUNC_OK;
 }
 

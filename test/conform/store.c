@@ -628,6 +628,46 @@ static void an_abandoned_key_refuses_the_request_that_comes_after(void **state)
     assert_int_equal(accept.outcome.intent.row, abandon.outcome.intent.row);
 }
 
+/* `len` times `byte`, terminated. */
+static const char *long_text(char *memory, char byte, size_t len)
+{
+    memset(memory, byte, len);
+    memory[len] = '\0';
+    return memory;
+}
+
+static void the_longest_text_comes_back_as_it_went_in(void **state)
+{
+    struct fixture *fixture = *state;
+    static char memory[5][IDEM_METADATA_MAX + 1];
+    struct order order = {
+        .principal = long_text(memory[0], 'p', IDEM_PRINCIPAL_MAX),
+        .key = long_text(memory[1], 'k', IDEM_KEY_MAX),
+        .order_no = long_text(memory[2], 'o', IDEM_ORDER_NO_MAX),
+        .description = long_text(memory[3], 'd', IDEM_DESCRIPTION_MAX),
+        .amount_minor = INT64_MAX,
+    };
+    struct call accept;
+    struct call settle;
+    call_pay(fixture, &accept, &order);
+    accept.item.command.accept.metadata =
+        idem_str_from(long_text(memory[4], 'm', IDEM_METADATA_MAX));
+    fixture_run_durable(fixture, &accept, 1);
+    call_evidence(fixture, &settle, &accept, IDEM_SOURCE_SEND, IDEM_OUTCOME_SUCCESS);
+    fixture_run_durable(fixture, &settle, 1);
+    EXPECT_TEXT(fixture_operation(fixture, &settle)->intent.key, order.key);
+
+    struct idem_read *read = fixture_ask(fixture, IDEM_READ_PAYMENT, order.principal);
+    read->id = settle.outcome.intent.payment_id;
+    fixture_read(fixture);
+    assert_true(read->found);
+    EXPECT_TEXT(read->payment.principal, order.principal);
+    EXPECT_TEXT(read->payment.order_no, order.order_no);
+    EXPECT_TEXT(read->payment.description, order.description);
+    EXPECT_TEXT(read->payment.metadata, memory[4]);
+    assert_true(read->payment.captured_minor == INT64_MAX);
+}
+
 static void nothing_is_left_of_this_incarnation(void **state)
 {
     struct fixture *fixture = *state;
@@ -691,6 +731,7 @@ static void a_stopped_store_still_hands_back_what_it_accepted(void **state)
             CONFORM(more_due_intents_than_fit_come_in_parts, setup),                        \
             CONFORM(a_due_intent_is_dispatched_by_its_handle, setup),                       \
             CONFORM(an_abandoned_key_refuses_the_request_that_comes_after, setup),          \
+            CONFORM(the_longest_text_comes_back_as_it_went_in, setup),                      \
             CONFORM(nothing_is_left_of_this_incarnation, setup),                            \
             CONFORM(a_stopped_store_still_hands_back_what_it_accepted, setup),              \
     }

@@ -154,9 +154,8 @@ static void entry_put(struct idem_memory_index *index, struct idem_memory_entry 
 static void index_grow(struct idem_memory_index *index)
 {
     struct idem_memory_index grown = { .max = index->max == 0 ? FIRST_MAX : index->max * 2 };
-    size_t size = grown.max * sizeof(*grown.entries);
-    grown.entries = idem_memory_take(size);
-    memset(grown.entries, 0, size);
+    grown.entries = calloc(grown.max, sizeof(*grown.entries));
+    IDEM_ASSERT(grown.entries != NULL); /* For tests only; see the header. */
     for (size_t i = 0; i < index->max; i++) {
         if (index->entries[i].handle != 0) {
             entry_put(&grown, index->entries[i]);

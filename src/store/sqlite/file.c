@@ -225,7 +225,7 @@ static enum idem_err writer_setup(sqlite3 *handle, struct idem_error *reterr)
     int rc = value_read(handle, "PRAGMA journal_mode = WAL", NULL, &mode);
     if (rc != SQLITE_OK || !idem_str_equal(idem_buf_str(&mode), IDEM_STR("wal"))) {
         return idem_error_set(reterr, IDEM_E_STORE,
-                              "the file system does not support the store's write-ahead log: %s",
+                              "the store's write-ahead log cannot be used here: %s",
                               sqlite3_errmsg(handle));
     }
     return database_exec(handle,
@@ -403,6 +403,7 @@ enum idem_err idem_sqlite_file_open(struct idem_sqlite_file *file,
 
     enum idem_err err = file_make(path, &absolute, reterr);
     if (err == IDEM_OK) {
+        IDEM_ASSERT(absolute != NULL);
         err = file_lock(file, absolute, reterr);
     }
     if (err == IDEM_OK) {

@@ -70,22 +70,26 @@ static void wake(const struct idem_sqlite *sqlite)
     sqlite->base.options.wake(sqlite->base.options.wake_context);
 }
 
+static void batch_run(struct idem_sqlite *sqlite, struct idem_store_batch *batch)
+{
+    idem_run_batch(&sqlite->run, batch);
+    if (sqlite->run.broken) {
+        atomic_store(&sqlite->broken, true);
+    }
+    idem_queue_push(&sqlite->done_batches, &batch->node);
+    wake(sqlite);
+    checkpoint_if_due(sqlite);
+}
+
 static void *writer_main(void *argument)
 {
     struct idem_sqlite *sqlite = argument;
     struct idem_list work = { .count = 0 };
 
     while (idem_queue_wait(&sqlite->batches, &work)) {
-        struct idem_list_node *node = idem_list_pop(&work);
-        while (node != NULL) {
-            idem_run_batch(&sqlite->run, IDEM_CONTAINER_OF(node, struct idem_store_batch, node));
-            if (sqlite->run.broken) {
-                atomic_store(&sqlite->broken, true);
-            }
-            idem_queue_push(&sqlite->done_batches, node);
-            wake(sqlite);
-            checkpoint_if_due(sqlite);
-            node = idem_list_pop(&work);
+        struct idem_list_node *node = NULL;
+        while ((node = idem_list_pop(&work)) != NULL) {
+            batch_run(sqlite, IDEM_CONTAINER_OF(node, struct idem_store_batch, node));
         }
     }
     return NULL;
@@ -107,11 +111,10 @@ static void *reader_main(void *argument)
     struct idem_list work = { .count = 0 };
 
     while (idem_queue_wait(&sqlite->reads, &work)) {
-        struct idem_list_node *node = idem_list_pop(&work);
-        while (node != NULL) {
+        struct idem_list_node *node = NULL;
+        while ((node = idem_list_pop(&work)) != NULL) {
             read_run(sqlite, IDEM_CONTAINER_OF(node, struct idem_read, node));
             idem_queue_push(&sqlite->done_reads, node);
-            node = idem_list_pop(&work);
         }
         wake(sqlite);
     }

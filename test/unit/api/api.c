@@ -1,7 +1,7 @@
 /*
  * The edge from socket to socket.
  *
- * Goal: the rows of the wire table (docs/api.md), the order of the checks, and that every exchange
+ * Goal: the rows of the wire table, the order of the checks, and that every exchange
  * is answered exactly once, whoever is still there.
  *
  * Method: requests as text over real connections to a real server, engine and memory store; whole
@@ -237,6 +237,29 @@ static void who_waits_gets_the_first_answer(void **state)
     assert_int_equal(edge.port.sends, 1);
     assert_int_equal(close(first), 0);
     assert_int_equal(close(second), 0);
+}
+
+/* The engine is done with the request and with its effect before the edge looks. */
+static void what_ends_before_the_202_leaves_is_told_instead(void **state)
+{
+    (void)state;
+    int fd = edge_connect(&edge);
+    edge_write(fd, PAY ALICE KEY "k1\nPrefer: wait=0" JSON ORDER("A-1"));
+    edge_turn_engine(&edge);
+    EXPECT_TEXT(
+        idem_str_from(edge_answer(&edge, fd)),
+        MADE("false") "Preference-Applied: wait=0\nIdempotency-Key: \"k1\"\n" SERVED PAYMENT(
+            "A-1", "captured", "0.00"));
+
+    edge.port.outcome = IDEM_OUTCOME_NOT_EXECUTED;
+    edge_write(fd, PAY ALICE KEY "k2\nPrefer: wait=0" JSON ORDER("A-2"));
+    edge_turn_engine(&edge);
+    const char *answer = edge_answer(&edge, fd);
+    assert_non_null(strstr(answer, "HTTP/1.1 503 Service Unavailable\n"));
+    assert_non_null(strstr(answer, "urn:idem:problem:not-executed"));
+    assert_non_null(strstr(answer, "\nRetry-After: 1\n"));
+    assert_non_null(strstr(answer, "\nIdempotent-Replayed: false\n"));
+    assert_int_equal(close(fd), 0);
 }
 
 static void conflict_at_once(struct idem_api_options *options)
@@ -481,17 +504,17 @@ static void readiness_ends_before_the_service_does(void **state)
 static void what_the_server_refuses_is_a_problem_too(void **state)
 {
     static const struct {
-        enum idem_net_refusal refusal;
         const char *code;
+        enum idem_net_refusal refusal;
         uint16_t status;
     } rows[] = {
-        { IDEM_NET_BAD_REQUEST, "request-invalid", 400 },
-        { IDEM_NET_HEAD_SLOW, "too-slow", 408 },
-        { IDEM_NET_BODY_SLOW, "too-slow", 408 },
-        { IDEM_NET_BODY_TOO_LARGE, "too-large", 413 },
-        { IDEM_NET_HEAD_TOO_LARGE, "head-too-large", 431 },
-        { IDEM_NET_NOT_SUPPORTED, "not-supported", 501 },
-        { IDEM_NET_CROWDED, "unavailable", 503 },
+        { "request-invalid", IDEM_NET_BAD_REQUEST, 400 },
+        { "too-slow", IDEM_NET_HEAD_SLOW, 408 },
+        { "too-slow", IDEM_NET_BODY_SLOW, 408 },
+        { "too-large", IDEM_NET_BODY_TOO_LARGE, 413 },
+        { "head-too-large", IDEM_NET_HEAD_TOO_LARGE, 431 },
+        { "not-supported", IDEM_NET_NOT_SUPPORTED, 501 },
+        { "unavailable", IDEM_NET_CROWDED, 503 },
     };
     (void)state;
     assert_int_equal(IDEM_ARRAY_COUNT(rows), IDEM_NET_REFUSAL_COUNT - 1);
@@ -545,6 +568,7 @@ int main(void)
         WITH_EDGE(what_is_refused_without_a_key_says_how_to_do_it),
         WITH_EDGE(who_will_not_wait_gets_the_operation_and_later_the_answer),
         WITH_EDGE(who_waits_gets_the_first_answer),
+        WITH_EDGE(what_ends_before_the_202_leaves_is_told_instead),
         cmocka_unit_test(a_route_may_refuse_to_join),
         WITH_EDGE(refusals_from_facts_and_declines_are_stored),
         WITH_EDGE(what_was_not_executed_may_be_sent_again),

@@ -210,10 +210,19 @@ void edge_open(struct edge *edge, void (*change)(struct idem_api_options *option
     assert_int_equal(idem_server_open(&server, &edge->server, NULL), IDEM_OK);
 }
 
+#define ROUNDS 8 /* More than a request needs from socket to socket. */
+
+void edge_turn_engine(struct edge *edge)
+{
+    for (int i = 0; i < ROUNDS; i++) {
+        (void)uv_run(&edge->loop, UV_RUN_NOWAIT);
+        idem_engine_step(edge->engine);
+    }
+}
+
 void edge_turn(struct edge *edge)
 {
-    const int rounds = 8; /* More than a request needs from socket to socket. */
-    for (int i = 0; i < rounds; i++) {
+    for (int i = 0; i < ROUNDS; i++) {
         (void)uv_run(&edge->loop, UV_RUN_NOWAIT);
         idem_engine_step(edge->engine);
         idem_api_step(edge->api);
@@ -254,7 +263,7 @@ int edge_connect(struct edge *edge)
 }
 
 /* Sends head and body; adds Host and Content-Length and makes line ends of the head HTTP's. */
-void edge_send(struct edge *edge, int fd, const char *text)
+void edge_write(int fd, const char *text)
 {
     static char memory[ANSWER_SIZE];
     struct idem_buf buf;
@@ -270,6 +279,11 @@ void edge_send(struct edge *edge, int fd, const char *text)
     idem_buf_printf(&buf, "Host: x\r\nContent-Length: %zu\r\n\r\n%s", strlen(body), body);
     assert_false(buf.full);
     assert_int_equal(send(fd, memory, buf.len, MSG_NOSIGNAL), (ssize_t)buf.len);
+}
+
+void edge_send(struct edge *edge, int fd, const char *text)
+{
+    edge_write(fd, text);
     edge_turn(edge);
 }
 

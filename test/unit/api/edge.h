@@ -45,10 +45,16 @@ void edge_close(struct edge *edge);
 /* Everything moves on as far as it goes. */
 void edge_turn(struct edge *edge);
 
+/* Likewise, but the edge does not look at what the engine has finished. */
+void edge_turn_engine(struct edge *edge);
+
 /* Lets the calls on the wire end with `outcome`. */
 void edge_let_go(struct edge *edge, enum idem_outcome_kind outcome);
 
 int edge_connect(struct edge *edge);
+
+/* Sends without a turn, and with one. */
+void edge_write(int fd, const char *text);
 void edge_send(struct edge *edge, int fd, const char *text);
 
 /*

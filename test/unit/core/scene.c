@@ -4,7 +4,7 @@
  */
 #include "scene.h"
 
-#define KEPT_MAX (256U * 1024U * 1024U)
+#define KEPT_MAX (4U * 1024U * 1024U)
 
 static void encode(const struct idem_effect_order *order, struct idem_buf *buf)
 {
@@ -71,7 +71,7 @@ void scene_begin(struct scene *scene)
     scene->rules = idem_rules_default();
     scene->rules.providers = scene->entries;
     scene->rules.provider_count = SCENE_ENTRIES;
-    char *memory = malloc(KEPT_MAX); /* Touched only as far as it is used. */
+    char *memory = malloc(KEPT_MAX);
     assert_non_null(memory);
     idem_buf_init(&scene->kept, memory, KEPT_MAX);
 }

@@ -171,15 +171,21 @@ struct refusal {
     const char *message; /* What the message must contain. */
 };
 
+static void refusal_expect(const struct refusal *refusal)
+{
+    struct idem_error error = { "" };
+    struct idem_config *config = config_of(refusal->text, &error);
+    if (config != NULL || strstr(error.text, refusal->message) == NULL) {
+        idem_config_destroy(config);
+        print_error("%s", refusal->text);
+        fail_msg("expected '%s', got '%s'", refusal->message, error.text);
+    }
+}
+
 static void refusals_expect(const struct refusal *table, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        struct idem_error error = { "" };
-        struct idem_config *config = config_of(table[i].text, &error);
-        if (config != NULL || strstr(error.text, table[i].message) == NULL) {
-            idem_config_destroy(config);
-            fail_msg("row %zu: expected '%s', got '%s'", i, table[i].message, error.text);
-        }
+        refusal_expect(&table[i]);
     }
 }
 

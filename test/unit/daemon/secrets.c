@@ -124,6 +124,18 @@ static void the_first_fingerprint_secret_is_the_current_one(void **state)
     assert_int_equal(secrets.effect[1], 0);
 }
 
+static void refusal_expect(struct room *room, const char *text, const char *where)
+{
+    struct idem_secrets secrets;
+    struct idem_error error = { "" };
+    file_put(room->secrets, text, 0600);
+    assert_int_equal(room_read(room, &secrets, &error), IDEM_E_INVALID);
+    if (strstr(error.text, where) == NULL) {
+        fail_msg("expected '%s' in '%s'", where, error.text);
+    }
+    assert_null(strstr(error.text, "00112233"));
+}
+
 static void what_cannot_be_read_is_refused_without_showing_it(void **state)
 {
     struct room *room = *state;
@@ -144,14 +156,7 @@ static void what_cannot_be_read_is_refused_without_showing_it(void **state)
         { "secret " HEX_A "\n", ":1: a line begins with" },
     };
     for (size_t i = 0; i < IDEM_ARRAY_COUNT(table); i++) {
-        struct idem_secrets secrets;
-        struct idem_error error = { "" };
-        file_put(room->secrets, table[i].text, 0600);
-        assert_int_equal(room_read(room, &secrets, &error), IDEM_E_INVALID);
-        if (strstr(error.text, table[i].where) == NULL) {
-            fail_msg("expected '%s' in '%s'", table[i].where, error.text);
-        }
-        assert_null(strstr(error.text, "00112233"));
+        refusal_expect(room, table[i].text, table[i].where);
     }
 }
 

@@ -83,6 +83,36 @@ static void dripped_bytes_do_not_extend_a_deadline(void **state)
     harness_close(&harness);
 }
 
+/* Turns the loop for `wait_ms`: time itself is what is tested. */
+static void let_pass(struct harness *harness, int64_t wait_ms)
+{
+    int64_t until_ms = now_ms() + wait_ms;
+    while (now_ms() < until_ms) {
+        harness_turn(harness);
+    }
+}
+
+static void each_head_has_its_own_deadline(void **state)
+{
+    (void)state;
+    struct harness harness;
+    struct answer answer;
+    struct idem_server_options options = options_short();
+    harness_open(&harness, &options);
+    int fd = client_connect(&harness);
+    client_send(&harness, fd, IDEM_STR("GET /a HTTP/1.1\r\n"));
+    let_pass(&harness, SHORT_MS / 2);
+    client_send(&harness, fd, IDEM_STR(H "\r\nGET /a HTTP/1.1\r\n"));
+    int64_t began_ms = now_ms();
+    client_answer(&harness, fd, false, &answer);
+    assert_int_equal(answer.status, 200);
+    client_answer(&harness, fd, false, &answer);
+    assert_int_equal(answer.status, 408);
+    assert_true(now_ms() - began_ms >= SHORT_MS - 20);
+    assert_int_equal(close(fd), 0);
+    harness_close(&harness);
+}
+
 static void silent_connections_just_end(void **state)
 {
     (void)state;
@@ -359,7 +389,9 @@ static void a_refusal_can_be_read_by_a_caller_who_still_sends(void **state)
     client_send(&harness, fd, IDEM_STR("POST /a HTTP/1.1\r\n" H "Content-Length: 999999\r\n\r\n"));
     client_send(&harness, fd, (struct idem_str){ .data = body, .len = sizeof(body) });
     client_send(&harness, fd, (struct idem_str){ .data = body, .len = sizeof(body) });
-    harness_until_connections(&harness, 0); /* It sends without end: closed by the bound. */
+    int64_t began_ms = now_ms();
+    harness_until_connections(&harness, 0);  /* It sends without end: closed by the bound, */
+    assert_true(now_ms() - began_ms < 1500); /* not by the time a connection may linger. */
     assert_int_equal(close(fd), 0);
     harness_close(&harness);
 }
@@ -583,6 +615,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(dripped_bytes_do_not_extend_a_deadline),
+        cmocka_unit_test(each_head_has_its_own_deadline),
         cmocka_unit_test(silent_connections_just_end),
         cmocka_unit_test(an_answer_that_is_not_taken_has_a_deadline),
         cmocka_unit_test(a_large_answer_arrives_whole),

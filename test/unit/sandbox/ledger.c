@@ -10,6 +10,7 @@
 #include "sandbox/ledger.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -274,6 +275,33 @@ static void a_write_that_fails_counts_nothing(void **state)
     assert_int_equal(idem_ledger_record(fixture->ledger, &event, &fixture->error), IDEM_E_SYSTEM);
 }
 
+static void nothing_follows_a_line_that_was_written_in_part(void **state)
+{
+    struct fixture *fixture = *state;
+    struct idem_ledger_event event = { .kind = IDEM_LEDGER_QUERY,
+                                       .profile = IDEM_PROFILE_PLAIN,
+                                       .id = IDEM_STR("c2") };
+    struct rlimit before;
+    struct rlimit tight;
+
+    assert_int_equal(reopen(fixture), IDEM_OK);
+    execute(fixture, IDEM_ORDER_CHARGE, "c1", 500);
+    int64_t size = file_size(fixture);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    tight = (struct rlimit){ .rlim_cur = (rlim_t)size + 10, .rlim_max = before.rlim_max };
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &tight), 0);
+    assert_int_equal(idem_ledger_record(fixture->ledger, &event, &fixture->error), IDEM_E_SYSTEM);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    assert_int_equal(file_size(fixture), size + 10);
+    assert_int_equal(idem_ledger_record(fixture->ledger, &event, &fixture->error), IDEM_E_SYSTEM);
+
+    assert_int_equal(reopen(fixture), IDEM_OK);
+    assert_int_equal(file_size(fixture), size);
+    record(fixture, event);
+    assert_int_equal(reopen(fixture), IDEM_OK);
+    assert_non_null(idem_ledger_find(fixture->ledger, IDEM_PROFILE_PLAIN, event.id));
+}
+
 struct allowance {
     enum idem_sandbox_order_kind kind;
     int64_t amount;
@@ -378,6 +406,7 @@ int main(void)
         WITH_FOLDER(damage_is_reported_with_its_line),
         WITH_FOLDER(a_ledger_belongs_to_one_sandbox),
         WITH_FOLDER(a_write_that_fails_counts_nothing),
+        WITH_FOLDER(nothing_follows_a_line_that_was_written_in_part),
         WITH_FOLDER(no_operation_takes_more_than_the_payment_has),
         WITH_FOLDER(money_that_moved_twice_is_in_the_sums),
         WITH_FOLDER(ten_thousand_effects_are_found_again),

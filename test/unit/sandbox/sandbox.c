@@ -366,6 +366,9 @@ static void close_is_final_except_where_it_is_not(void **state)
         assert_int_equal(strncmp(text, cases[i].sent, strlen(cases[i].sent)), 0);
         expect_counts(peer, id, 2, cases[i].executions);
 
+        close_effect(peer, "dedup", "closed-twice", text);
+        assert_string_equal(text, "200 closed");
+
         (void)snprintf(id, sizeof(id), "closed-late%zu", i);
         send_token(peer, cases[i].profile, id, "tok_ok", text);
         close_effect(peer, cases[i].profile, id, text);
@@ -640,6 +643,13 @@ static void a_restart_forgets_nothing(void **state)
     assert_string_equal(text, DONE);
     expect_counts(&peer, "c1", 2, 1);
     await_executions(&peer, "c2", 1);
+    expect_counts(&peer, "c2", 1, 1);
+    peer_stop(&peer);
+
+    /* What has ended does not end again. */
+    peer_start(&peer, path, NULL);
+    query(&peer, "dedup", "c2", text);
+    assert_string_equal(text, DONE);
     expect_counts(&peer, "c2", 1, 1);
     peer_stop(&peer);
     assert_int_equal(unlink(path), 0);

@@ -460,9 +460,9 @@ static void the_log_stays_bounded(void **state)
     }
     (void)snprintf(name, sizeof(name), "%s-wal", fixture->path);
     assert_int_equal(stat(name, &info), 0);
-    assert_true(info.st_size < 2500 * 4096);
+    assert_true(info.st_size < INT64_C(2500) * 4096);
     assert_int_equal(stat(fixture->path, &info), 0);
-    assert_true(info.st_size > 300 * 4096); /* The content went where it belongs. */
+    assert_true(info.st_size > INT64_C(300) * 4096); /* The content went where it belongs. */
 }
 
 static void a_checkpoint_that_cannot_flush_breaks_the_store(void **state)
@@ -489,6 +489,13 @@ static void a_file_that_was_opened_by_somebody_else_is_not_written(void **state)
     assert_int_equal(fixture_run(fixture, &call, 1), IDEM_STORE_WRONG_NODE);
 }
 
+static void expect_constraint(struct fixture *fixture, const char *sql)
+{
+    if (outside(fixture, sql) != SQLITE_CONSTRAINT) {
+        fail_msg("not refused: %s", sql);
+    }
+}
+
 static void the_file_itself_refuses_sums_that_cannot_be(void **state)
 {
     static const char *const wrong[] = {
@@ -508,9 +515,7 @@ static void the_file_itself_refuses_sums_that_cannot_be(void **state)
     struct call accept;
     pay(fixture, &accept);
     for (size_t i = 0; i < IDEM_ARRAY_COUNT(wrong); i++) {
-        if (outside(fixture, wrong[i]) != SQLITE_CONSTRAINT) {
-            fail_msg("not refused: %s", wrong[i]);
-        }
+        expect_constraint(fixture, wrong[i]);
     }
 }
 
