@@ -709,7 +709,7 @@ static void a_mute_provider_is_sent_to_with_growing_pauses_and_then_parked(void 
         }
     }
     EXPECT_STATE(&scene, "k", "parked");
-    assert_true(scene.now_us - begin_us > 12 * HOUR); /* Not 48 sends within minutes. */
+    assert_true(scene.now_us - begin_us > 12 * HOUR);       /* Not 48 sends within minutes. */
     EXPECT_RELEASE(scene_make_due(&scene, "k"), "nothing"); /* Only others' evidence can help. */
     EXPECT_STATE(&scene, "k", "parked");
     EXPECT_RELEASE(asked("k", IDEM_OUTCOME_SUCCESS), "reply");
@@ -750,8 +750,7 @@ static void not_executed_does_not_run_what_a_person_has(void **state)
     (void)state;
     scene.wait_us = DAY;
     (void)pay("k", "plain");
-    struct idem_command lie =
-        scene_evidence(&scene, "k", IDEM_SOURCE_QUERY, IDEM_OUTCOME_SUCCESS);
+    struct idem_command lie = scene_evidence(&scene, "k", IDEM_SOURCE_QUERY, IDEM_OUTCOME_SUCCESS);
     lie.evidence.amount_minor = 1;
     (void)scene_run(&scene, &lie);
     EXPECT_STATE(&scene, "k", "parked");
@@ -773,7 +772,8 @@ static void a_provider_taken_out_of_the_configuration_is_waited_for(void **state
     EXPECT_STATE(&scene, "j", "released");
     expect_problem(act("c", IDEM_ENDPOINT_REFUNDS_CREATE, "1.00"), IDEM_PROBLEM_UNAVAILABLE);
     EXPECT_STATE(&scene, "c", "absent"); /* Nothing is kept: it may run later. */
-    EXPECT_RELEASE(asked("k", IDEM_OUTCOME_SUCCESS), "reply"); /* Evidence needs no configuration. */
+    EXPECT_RELEASE(asked("k", IDEM_OUTCOME_SUCCESS),
+                   "reply"); /* Evidence needs no configuration. */
     scene.rules.provider_count = SCENE_ENTRIES;
     EXPECT_RELEASE(pay("j", "plain"), "send");
 }
@@ -921,11 +921,9 @@ static void what_the_facts_refuse_is_final_and_replayed(void **state)
                   IDEM_PROBLEM_AMOUNT_INVALID);
     expect_stored("r0", act("r0", IDEM_ENDPOINT_REFUNDS_CREATE, "1.00"),
                   IDEM_PROBLEM_STATE_CONFLICT);
-    expect_stored("r1", act("r1", IDEM_ENDPOINT_REFUNDS_CREATE, ""),
-                  IDEM_PROBLEM_STATE_CONFLICT);
+    expect_stored("r1", act("r1", IDEM_ENDPOINT_REFUNDS_CREATE, ""), IDEM_PROBLEM_STATE_CONFLICT);
     EXPECT_RELEASE(act("c3", IDEM_ENDPOINT_PAYMENTS_CAPTURE, "40.00"), "send");
-    expect_stored("v1", act("v1", IDEM_ENDPOINT_PAYMENTS_CANCEL, ""),
-                  IDEM_PROBLEM_STATE_CONFLICT);
+    expect_stored("v1", act("v1", IDEM_ENDPOINT_PAYMENTS_CANCEL, ""), IDEM_PROBLEM_STATE_CONFLICT);
     (void)sent("c3", IDEM_OUTCOME_SUCCESS);
     expect_stored("c4", act("c4", IDEM_ENDPOINT_PAYMENTS_CAPTURE, "1.00"),
                   IDEM_PROBLEM_STATE_CONFLICT);
@@ -1050,40 +1048,196 @@ static void arrive(enum idem_intent_state at, const char *entry)
     }
 }
 
-/* "failed reply", "unknown ask", "parked case": state, then the release or the next step. */
-static void cell(enum idem_intent_state at,
-                 const char *entry,
-                 const struct learned *learned,
-                 struct idem_buf *grid)
+/*
+ * The state after, and what comes next: nothing more is said after a final answer or a release;
+ * `?` a question, `>` a send, `x` a close, `-` only others can help, `!` a case was opened, `.` the
+ * row was not touched.
+ */
+static const char *cell(enum idem_intent_state at, const char *entry, const struct learned *learned)
 {
+    static char text[32];
+    static const char marks[IDEM_STEP_COUNT] = {
+        [IDEM_STEP_NONE] = '-',
+        [IDEM_STEP_SEND] = '>',
+        [IDEM_STEP_ASK] = '?',
+        [IDEM_STEP_CLOSE] = 'x',
+    };
     scene_end(&scene);
     scene_begin(&scene);
     arrive(at, entry);
-    size_t cases = at == IDEM_INTENT_NONE ? 0 : scene_intent(&scene, "k")->case_count;
+    struct scene_intent before = *scene_intent(&scene, "k");
     scene_pass(&scene, 10 * 60 * SECOND); /* Nothing is on the wire any more. */
     struct idem_release release = learn("k", learned->source, learned->outcome);
-    const struct scene_intent *intent = scene_intent(&scene, "k");
-    const char *and_then = release_name(release.kind);
-    if (intent != NULL && intent->case_count > cases) {
-        and_then = "case";
-    } else if (intent != NULL && release.kind == IDEM_RELEASE_NONE) {
-        and_then = idem_step_name(intent->row.step);
+    const struct scene_intent *after = scene_intent(&scene, "k");
+    char mark[2] = { 0 };
+    if (after->case_count > before.case_count) {
+        mark[0] = '!';
+    } else if (release.kind == IDEM_RELEASE_NONE) {
+        mark[0] = marks[after->row.step];
     }
-    idem_buf_printf(grid, "%-16s %-10s -> %-10s %s\n", learned->name, idem_intent_state_name(at),
-                    scene_state_name(&scene, "k"), and_then);
+    if (after->row.version == before.row.version) {
+        return ".";
+    }
+    (void)snprintf(text, sizeof(text), "%s%s", idem_intent_state_name(after->row.state), mark);
+    return text;
 }
 
 static void expect_life(const char *entry, const char *policy)
 {
-    static char memory[16384];
+    static char memory[4096];
     struct idem_buf grid;
     idem_buf_init(&grid, memory, sizeof(memory));
-    for (size_t column = 0; column < COLUMNS; column++) {
-        for (int at = IDEM_INTENT_NONE; at < IDEM_INTENT_COUNT; at++) {
-            cell((enum idem_intent_state)at, entry, &columns[column], &grid);
+    idem_buf_printf(&grid, "%-16s", "");
+    for (int at = IDEM_INTENT_CLAIMED; at < IDEM_INTENT_COUNT; at++) {
+        const char *name = idem_intent_state_name((enum idem_intent_state)at);
+        idem_buf_printf(&grid, "%-*s", at + 1 == IDEM_INTENT_COUNT ? 0 : 11, name);
+    }
+    for (size_t i = 0; i < COLUMNS; i++) {
+        idem_buf_printf(&grid, "\n%-16s", columns[i].name);
+        for (int at = IDEM_INTENT_CLAIMED; at < IDEM_INTENT_COUNT; at++) {
+            const char *text = cell((enum idem_intent_state)at, entry, &columns[i]);
+            idem_buf_printf(&grid, "%-*s", at + 1 == IDEM_INTENT_COUNT ? 0 : 11, text);
         }
     }
+    idem_buf_add_char(&grid, '\n');
     assert_false(grid.full);
     EXPECT_TEXT(idem_buf_str(&grid), policy);
 }
 
+/* clang-format off: the grids are documents. */
+static void life_at_a_provider_that_deduplicates(void **state)
+{
+    (void)state;
+    expect_life(
+        "dedup",
+        "                claimed    dispatched unknown    parked     succeeded  failed     released\n"
+        "success         succeeded  succeeded  succeeded  succeeded  .          failed!    succeeded\n"
+        "refused         failed     failed     failed     failed     succeeded! .          .\n"
+        "closed          claimed>   unknown>   unknown>   parked?    succeeded! .          .\n"
+        "closed-by-close claimed>   unknown?   unknown?   parked?    .          .          .\n"
+        "not-found       claimed>   unknown>   unknown>   parked?    .          .          .\n"
+        "processing      claimed>   unknown?   unknown?   parked?    .          .          .\n"
+        "silence         claimed>   unknown>   unknown>   parked?    .          .          .\n"
+        "not-executed    .          released   released   parked?    .          .          .\n");
+}
+
+static void life_at_a_provider_that_closes(void **state)
+{
+    (void)state;
+    expect_life(
+        "closing",
+        "                claimed    dispatched unknown    parked     succeeded  failed     released\n"
+        "success         succeeded  succeeded  succeeded  succeeded  .          failed!    succeeded\n"
+        "refused         failed     failed     failed     failed     succeeded! .          .\n"
+        "closed          failed     failed     failed     failed     succeeded! .          .\n"
+        "closed-by-close claimed>   unknown?   unknown?   parked?    .          .          .\n"
+        "not-found       claimed>   unknownx   unknownx   parked?    .          .          .\n"
+        "processing      claimed>   unknown?   unknown?   parked?    .          .          .\n"
+        "silence         claimed>   unknown?   unknown?   parked?    .          .          .\n"
+        "not-executed    .          released   released   parked?    .          .          .\n");
+}
+
+static void life_at_a_provider_that_can_only_be_asked(void **state)
+{
+    (void)state;
+    expect_life(
+        "plain",
+        "                claimed    dispatched unknown    parked     succeeded  failed     released\n"
+        "success         succeeded  succeeded  succeeded  succeeded  .          failed!    succeeded\n"
+        "refused         failed     failed     failed     failed     succeeded! .          .\n"
+        "closed          claimed>   unknown?   unknown?   parked?    succeeded! .          .\n"
+        "closed-by-close claimed>   unknown?   unknown?   parked?    .          .          .\n"
+        "not-found       claimed>   parked!    parked!    parked?    .          .          .\n"
+        "processing      claimed>   unknown?   unknown?   parked?    .          .          .\n"
+        "silence         claimed>   unknown?   unknown?   parked?    .          .          .\n"
+        "not-executed    .          released   released   parked?    .          .          .\n");
+}
+
+/* Its silent sends are parked at once, so what stands under "unknown" began as parked. */
+static void life_at_a_provider_that_is_blind(void **state)
+{
+    (void)state;
+    expect_life(
+        "blind",
+        "                claimed    dispatched unknown    parked     succeeded  failed     released\n"
+        "success         succeeded  succeeded  succeeded  succeeded  .          failed!    succeeded\n"
+        "refused         failed     failed     failed     failed     succeeded! .          .\n"
+        "closed          claimed>   parked!    parked-    parked-    succeeded! .          .\n"
+        "closed-by-close claimed>   parked!    parked-    parked-    .          .          .\n"
+        "not-found       claimed>   parked!    parked-    parked-    .          .          .\n"
+        "processing      claimed>   parked!    parked-    parked-    .          .          .\n"
+        "silence         claimed>   parked!    parked-    parked-    .          .          .\n"
+        "not-executed    .          released   parked-    parked-    .          .          .\n");
+}
+/* clang-format on */
+
+/* A scene of its own for every test. */
+#define SCENE_TEST(test) cmocka_unit_test_setup_teardown(test, begin, end)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        SCENE_TEST(a_payment_takes_two_decisions_and_replays_for_ever),
+        SCENE_TEST(a_decline_is_final_and_stored),
+        SCENE_TEST(without_a_place_on_the_wire_the_claim_waits_and_is_dispatched_later),
+        SCENE_TEST(a_send_may_not_leave_after_its_window_however_long_the_lease),
+        SCENE_TEST(not_executed_is_tried_again_while_the_caller_waits),
+        SCENE_TEST(not_executed_is_released_when_the_caller_has_waited_long_enough),
+        SCENE_TEST(the_providers_wish_for_a_pause_releases_at_once_and_is_passed_on),
+        SCENE_TEST(not_executed_counts_only_from_the_attempt_that_owns_the_send),
+        SCENE_TEST(a_superseded_attempt_may_still_close_its_own_send),
+        SCENE_TEST(what_an_asker_hears_does_not_move_a_send_that_is_planned_again),
+        SCENE_TEST(the_second_send_not_executed_says_nothing_about_the_first),
+        SCENE_TEST(the_second_send_refused_says_nothing_while_the_first_is_open),
+        SCENE_TEST(sends_come_to_an_end),
+        SCENE_TEST(a_released_key_runs_again_on_a_new_row_with_the_same_id_and_bytes),
+        SCENE_TEST(a_released_key_waits_again_without_a_place),
+        SCENE_TEST(a_released_key_is_checked_again),
+        SCENE_TEST(a_released_refund_is_checked_again),
+        SCENE_TEST(a_released_refund_number_may_be_taken_meanwhile),
+        SCENE_TEST(a_released_refund_that_fits_runs_on_a_new_row),
+        SCENE_TEST(a_released_key_becomes_failed_when_its_time_ends),
+        SCENE_TEST(late_success_after_release_settles_on_a_new_row),
+        SCENE_TEST(late_success_of_a_released_refund_settles_on_a_new_row),
+        SCENE_TEST(late_success_without_room_is_parked_and_stays_parked),
+        SCENE_TEST(a_refusal_settles_what_was_parked_without_room),
+        SCENE_TEST(late_success_with_other_money_after_release_is_parked),
+        SCENE_TEST(success_after_failure_opens_a_case_and_changes_nothing_else),
+        SCENE_TEST(success_after_abandoning_opens_a_case),
+        SCENE_TEST(a_provider_that_no_longer_knows_a_success_opens_a_case),
+        SCENE_TEST(done_with_other_money_or_elsewhere_is_parked),
+        SCENE_TEST(not_found_in_another_account_is_parked_and_never_a_reason_to_send),
+        SCENE_TEST(nothing_is_sent_or_asked_under_another_account),
+        SCENE_TEST(a_refusal_of_another_id_or_amount_is_silence),
+        SCENE_TEST(evidence_settles_whoever_brings_it),
+        SCENE_TEST(silence_of_a_superseded_attempt_is_noted_and_no_more),
+        SCENE_TEST(evidence_about_nothing_of_ours_is_ignored),
+        SCENE_TEST(closed_unpaid_is_final_only_where_declared_and_only_when_asked),
+        SCENE_TEST(a_close_that_is_lost_is_followed_by_a_question),
+        SCENE_TEST(a_living_lease_is_respected_and_a_dead_ones_intent_is_asked_about),
+        SCENE_TEST(a_new_incarnation_ends_every_lease_at_once),
+        SCENE_TEST(nothing_happens_before_its_time),
+        SCENE_TEST(a_window_that_closes_between_plan_and_send_closes_the_way),
+        SCENE_TEST(a_mute_provider_is_sent_to_with_growing_pauses_and_then_parked),
+        SCENE_TEST(what_cannot_be_asked_or_sent_is_parked_at_once),
+        SCENE_TEST(after_seven_days_a_person_gets_it_and_questions_go_on),
+        SCENE_TEST(not_executed_does_not_run_what_a_person_has),
+        SCENE_TEST(a_provider_taken_out_of_the_configuration_is_waited_for),
+        SCENE_TEST(a_clock_that_went_back_stops_nothing),
+        SCENE_TEST(another_request_under_the_key_is_refused_in_every_state),
+        SCENE_TEST(fingerprints_are_compared_under_the_rule_and_secret_of_the_record),
+        SCENE_TEST(two_scopes_with_one_digest_are_kept_apart),
+        SCENE_TEST(a_request_older_than_our_memory_is_refused_only_without_a_record),
+        SCENE_TEST(abandon_answers_each_state_as_it_is),
+        SCENE_TEST(an_abandoned_key_refuses_every_fingerprint),
+        SCENE_TEST(what_the_facts_refuse_is_final_and_replayed),
+        SCENE_TEST(a_part_is_refused_where_only_the_whole_is_taken),
+        SCENE_TEST(another_principals_payment_does_not_exist_and_shows_nothing),
+        SCENE_TEST(captures_cancels_and_refunds_settle_and_return),
+        SCENE_TEST(life_at_a_provider_that_deduplicates),
+        SCENE_TEST(life_at_a_provider_that_closes),
+        SCENE_TEST(life_at_a_provider_that_can_only_be_asked),
+        SCENE_TEST(life_at_a_provider_that_is_blind),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
