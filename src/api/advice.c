@@ -1,7 +1,7 @@
 /*
- * One sentence a problem. They say the same as `effect` and `retry`, for a person who reads a log at
- * night: first what happened to the money, then what to do. A switch without a default, so that a
- * new problem cannot be added without its sentence.
+ * One sentence a problem. They say the same as `effect` and `retry`, for a person who reads a log
+ * at night: first what happened to the money, then what to do. A switch without a default, so that
+ * a new problem cannot be added without its sentence.
  */
 #include "api/advice.h"
 
@@ -10,8 +10,8 @@
 #define NOTHING_RECORDED "This request recorded nothing and moved no money; "
 
 /* Constant text for what a caller did or met. One case a problem. */
-static const char *advice(
-    enum idem_problem problem) // NOLINT(readability-function-size) a catalogue
+// NOLINTNEXTLINE(readability-function-size): one switch, the module's point.
+static const char *advice(enum idem_problem problem)
 {
     switch (problem) {
     case IDEM_PROBLEM_KEY_MISSING:
@@ -39,8 +39,8 @@ static const char *advice(
     case IDEM_PROBLEM_NOT_FOUND:
         return "Nothing was done; check the address.";
     case IDEM_PROBLEM_KEY_UNKNOWN:
-        return "That is no proof that nothing happened: a request may still be on its way. Send the "
-               "same request under the same key, or abandon the key.";
+        return "That is no proof that nothing happened: a request may still be on its way. Send "
+               "the same request under the same key, or abandon the key.";
     case IDEM_PROBLEM_PAYMENT_MISSING:
         return "No money moved and this key is finished; check the payment's id and use a new key.";
     case IDEM_PROBLEM_TOO_SLOW:

@@ -7,7 +7,6 @@
  */
 #include "api/api_internal.h"
 
-#include <openssl/crypto.h>
 #include <stdlib.h>
 
 #include "base/bug.h"

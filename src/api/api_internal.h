@@ -58,7 +58,7 @@ void idem_visit_begin(struct idem_api *api, struct idem_exchange *exchange);
 void idem_visit_request_done(struct idem_api *api, struct idem_visit *visit);
 void idem_visit_read_done(struct idem_api *api, struct idem_visit *visit);
 
-/* finish.c: sends the api's reply, with the headers that belong to the visit, and frees the visit. */
+/* finish.c: sends the api's reply with the headers that belong to the visit, and frees it. */
 void idem_visit_answer(struct idem_api *api, struct idem_visit *visit);
 
 /* finish.c: answers with a problem that is not stored. */

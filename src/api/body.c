@@ -3,8 +3,8 @@
  * Unknown members are refused: a misspelt "capture" that is ignored would move money at another
  * time than its sender meant.
  *
- * Texts that go to providers, into links and onto screens are visible ASCII; only the description is
- * free text. An amount stays text where only the facts know its currency.
+ * Texts that go to providers, into links and onto screens are visible ASCII; only the description
+ * is free text. An amount stays text where only the facts know its currency.
  */
 #include "api/body.h"
 

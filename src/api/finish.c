@@ -1,10 +1,10 @@
 /*
  * From what the engine gave back to an answer.
  *
- *   a stored answer      goes out byte for byte; on a route with answer = resource a replayed success
- *                        is read again and shown as it is now, with the stored status
- *   still running        the operation is read once more, so that the 202 shows its present state; if
- *                        it is final by then, the stored answer goes out instead
+ *   a stored answer      goes out byte for byte; on a route with answer = resource a replayed
+ *                        success is read again and shown as it is now, with the stored status
+ *   still running        the operation is read once more, so that the 202 shows its present state;
+ *                        if it is final by then, the stored answer goes out instead
  *   a problem            is rendered from the catalogue
  *
  * A read that cannot be answered never takes back what the request's own commit has proven: the

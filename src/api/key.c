@@ -2,8 +2,8 @@
  * Two keys that differ must never be read as one, since the second intent would then get the first
  * one's answer. So nothing is dropped that could be part of a key: a bare key with a comma, a
  * semicolon, a quote or a backslash is refused and not cut there, and so is one that begins like
- * another kind of structured field (byte sequence, boolean, date, display string, inner list). All of
- * these can be sent quoted. Only behind a closing quote is it certain that parameters are
+ * another kind of structured field (byte sequence, boolean, date, display string, inner list). All
+ * of these can be sent quoted. Only behind a closing quote is it certain that parameters are
  * parameters.
  */
 #include "api/key.h"

@@ -1,8 +1,8 @@
 /*
  * The view is made of what the store holds at this moment, and bounded by what a read can hold: 48
- * sends and 96 events of at most 256 bytes beside their text, and the text itself at most once as it
- * is (details) and once as a JSON string (an answer that is not JSON). IDEM_REPLY_BODY_MAX has room
- * for that.
+ * sends and 96 events of at most 256 bytes beside their text, and the text itself at most once as
+ * it is (details) and once as a JSON string (an answer that is not JSON). IDEM_REPLY_BODY_MAX has
+ * room for that.
  *
  * The stored answer's body stands in the view as JSON if it is JSON, which is what this API stores;
  * other bytes are shown as a string, and left out if they are not text.

@@ -1,7 +1,7 @@
 /*
- * Paths match whole, segment by segment, after strict decoding; there is no trailing slash, no empty
- * segment, no dot segment, no encoded slash and no prefix match. `{id}` takes a UUID in its printed form and nothing
- * else, so `abandon` is never taken for one.
+ * Paths match whole, segment by segment, after strict decoding; there is no trailing slash, no
+ * empty segment, no dot segment, no encoded slash and no prefix match. `{id}` takes a UUID in its
+ * printed form and nothing else, so `abandon` is never taken for one.
  *
  * The path goes into the fingerprint as the table spells it: a request sent again with an id in
  * capitals, or with a needless %61, is the same request.

@@ -1,6 +1,6 @@
 /*
- * One HMAC-SHA-256 under the effect secret over the three fields, each with its length. Bytes 0 to 15
- * are the scope, bytes 15 to 31 (136 bits, of which 130 are used) make the 26 characters of the
+ * One HMAC-SHA-256 under the effect secret over the three fields, each with its length. Bytes 0 to
+ * 15 are the scope, bytes 15 to 31 (136 bits, of which 130 are used) make the 26 characters of the
  * effect id. Derived and not random, so that after yesterday's backup is restored the same key
  * meets the provider's own memory. docs/fingerprint.md has vectors.
  */

@@ -8,7 +8,7 @@
 #define IDEM_BASE_BUG_H
 
 /* Says where and what, then aborts: a core with a bug in it must not touch money. */
-void idem_bug(const char *file, int line, const char *condition) __attribute__((noreturn));
+void idem_bug(const char *file, int line, const char *condition) __attribute__((noreturn, cold));
 
 #define IDEM_ASSERT(condition) ((condition) ? (void)0 : idem_bug(__FILE__, __LINE__, #condition))
 

@@ -1,7 +1,7 @@
 /*
- * Dates by arithmetic on days since 1970: no C library calls, no locale and no time zone, so that the
- * core may print them. The conversion counts in 400-year eras that begin on 1 March, where a leap day
- * is the last day of a year.
+ * Dates by arithmetic on days since 1970: no C library calls, no locale and no time zone, so that
+ * the core may print them. The conversion counts in 400-year eras that begin on 1 March, where a
+ * leap day is the last day of a year.
  */
 #include "base/date.h"
 
@@ -14,9 +14,9 @@
 #define YEAR_MAX        9999
 
 struct civil {
-    int year;
-    int month; /* 1 to 12. */
-    int day;   /* 1 to 31. */
+    int64_t year;
+    int64_t month; /* 1 to 12. */
+    int64_t day;   /* 1 to 31. */
 };
 
 static const char day_names[] = "SunMonTueWedThuFriSat";
@@ -32,10 +32,10 @@ static struct civil civil_from_days(int64_t days)
     int64_t day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     int64_t month_from_march = (5 * day_of_year + 2) / 153;
     struct civil civil = {
-        .day = (int)(day_of_year - (153 * month_from_march + 2) / 5 + 1),
-        .month = (int)(month_from_march < 10 ? month_from_march + 3 : month_from_march - 9),
+        .day = (day_of_year - (153 * month_from_march + 2) / 5 + 1),
+        .month = (month_from_march < 10 ? month_from_march + 3 : month_from_march - 9),
     };
-    civil.year = (int)(year_of_era + era * 400 + (civil.month <= 2 ? 1 : 0));
+    civil.year = (year_of_era + era * 400 + (civil.month <= 2 ? 1 : 0));
     return civil;
 }
 
@@ -106,19 +106,19 @@ void idem_date_print_imf(int64_t wall_us, struct idem_buf *buf)
 }
 
 /* The number that `len` digits from `from` on make, or -1. */
-static int number_at(struct idem_str text, size_t from, size_t len)
+static int64_t number_at(struct idem_str text, size_t from, size_t len)
 {
     int64_t value = 0;
     if (!idem_str_to_i64(idem_str_slice(text, from, len), &value)) {
         return -1;
     }
-    return (int)value;
+    return value;
 }
 
-static int month_at(struct idem_str text, size_t from)
+static int64_t month_at(struct idem_str text, size_t from)
 {
     struct idem_str name = idem_str_slice(text, from, 3);
-    for (int i = 0; i < 12; i++) {
+    for (int64_t i = 0; i < 12; i++) {
         struct idem_str month = { .data = month_names + i * 3, .len = 3 };
         if (idem_str_equal(name, month)) {
             return i + 1;
@@ -144,9 +144,9 @@ bool idem_date_parse_imf(struct idem_str text, int64_t *ret_wall_us)
         .month = month_at(text, 8),
         .year = number_at(text, 12, 4),
     };
-    int hour = number_at(text, 17, 2);
-    int minute = number_at(text, 20, 2);
-    int second = number_at(text, 23, 2);
+    int64_t hour = number_at(text, 17, 2);
+    int64_t minute = number_at(text, 20, 2);
+    int64_t second = number_at(text, 23, 2);
     if (civil.day < 1 || civil.month < 1 || civil.year < 1970 || civil.year > YEAR_MAX) {
         return false;
     }

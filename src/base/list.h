@@ -37,8 +37,9 @@ struct idem_list_node *idem_list_pop(struct idem_list *list);
 void idem_list_join(struct idem_list *to, struct idem_list *from);
 
 /* Walks a list that the body does not change. */
-/* NOLINTNEXTLINE(bugprone-macro-parentheses): `node` names the variable, it is not a value. */
+/* NOLINTBEGIN(bugprone-macro-parentheses): `node` names the variable, it is not a value. */
 #define IDEM_LIST_FOREACH(node, list) \
     for (struct idem_list_node *node = (list)->first; node != NULL; node = node->next)
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 #endif /* IDEM_BASE_LIST_H */

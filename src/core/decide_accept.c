@@ -3,10 +3,11 @@
  *
  * The order of questions is the contract:
  *   1. Did this very command run before? Then nothing new happens.
- *   2. Is there a record? An abandoned key refuses everybody; another fingerprint is refused without a
- *      word about the first request (P5); a final one replays (P4); one in flight is joined; a
- *      released one runs again under all checks.
- *   3. No record: a request older than our memory is refused, since absence proves nothing about it.
+ *   2. Is there a record? An abandoned key refuses everybody; another fingerprint is refused
+ *      without a word about the first request (P5); a final one replays (P4); one in flight is
+ *      joined; a released one runs again under all checks.
+ *   3. No record: a request older than our memory is refused, since absence proves nothing about
+ *   it.
  *   4. What the facts refuse (order number taken, state, sums) is the intent's final answer and is
  *      stored, so that a delayed copy can never run later.
  *   5. Otherwise rows, reservation, encoded request and grant stand in one decision (P1, P11).

@@ -4,10 +4,10 @@
  *
  * Three things are kept apart here, and mixing them up is how money is lost:
  *
- *   the provider's final word   about this effect id, entry, account, region, amount and currency. It
- *                               settles any intent that is not final, also one whose attempt was
- *                               superseded (P7), and contradicts one that is: history stays, a case
- *                               opens.
+ *   the provider's final word   about this effect id, entry, account, region, amount and
+ *                               currency. It settles any intent that is not final, also one whose
+ *                               attempt was superseded (P7), and contradicts one that is: history
+ *                               stays, a case opens.
  *   "not executed"              belongs to one send and only its own attempt may report it. The
  *                               intent is released only when every send is so proven; while one is
  *                               unresolved, another's refusal or "not executed" counts as silence.
@@ -101,15 +101,13 @@ static bool holds_reservation(const struct idem_turn *turn)
     return turn->intent->problem != IDEM_PROBLEM_NOT_EXECUTED;
 }
 
-/* The money moved: sums, states and the answer that everybody gets from now on. */
-static struct idem_answer apply_success(struct idem_turn *turn)
+/* The money moved: what was reserved becomes a sum. */
+static void apply_success(struct idem_turn *turn)
 {
-    struct idem_buf *scratch = &turn->decision->scratch;
     struct idem_str reference = turn->intent->effect.reference;
     int64_t amount_minor = turn->intent->effect.amount_minor;
     enum idem_payment_state payment_from = turn->payment->state;
     enum idem_refund_state refund_from = turn->refund->state;
-    struct idem_answer answer = { .status = 0 };
 
     idem_turn_write_payment(turn);
     switch (turn->intent->effect.kind) {
@@ -120,27 +118,33 @@ static struct idem_answer apply_success(struct idem_turn *turn)
     case IDEM_EFFECT_KIND_AUTHORIZE:
         idem_payment_made(turn->payment);
         turn->payment->reference = reference;
-        answer = idem_answer_payment(201, turn->payment, scratch);
         break;
     case IDEM_EFFECT_KIND_CAPTURE:
         idem_payment_captured(turn->payment, amount_minor, partial_capture(turn));
-        answer = idem_answer_payment(200, turn->payment, scratch);
         break;
     case IDEM_EFFECT_KIND_CANCEL:
         idem_payment_canceled(turn->payment);
-        answer = idem_answer_payment(200, turn->payment, scratch);
         break;
     case IDEM_EFFECT_KIND_REFUND:
         idem_payment_refunded(turn->payment, amount_minor);
         idem_turn_write_refund(turn);
         turn->refund->state = IDEM_REFUND_SUCCEEDED;
         turn->refund->reference = reference;
-        answer = idem_answer_refund(201, turn->refund, scratch);
         break;
     }
     idem_turn_payment_moved(turn, payment_from);
     idem_turn_refund_moved(turn, refund_from);
-    return answer;
+}
+
+/* What everybody is told from now on. */
+static struct idem_answer success_answer(struct idem_turn *turn)
+{
+    struct idem_buf *scratch = &turn->decision->scratch;
+    if (turn->intent->endpoint == IDEM_ENDPOINT_REFUNDS_CREATE) {
+        return idem_answer_refund(201, turn->refund, scratch);
+    }
+    bool made = turn->intent->endpoint == IDEM_ENDPOINT_PAYMENTS_CREATE;
+    return idem_answer_payment(made ? 201 : 200, turn->payment, scratch);
 }
 
 static void settle_success(struct idem_turn *turn)
@@ -148,7 +152,8 @@ static void settle_success(struct idem_turn *turn)
     const struct idem_evidence *evidence = &turn->command->evidence;
     idem_turn_write_intent(turn);
     turn->intent->effect.reference = evidence->reference;
-    struct idem_answer answer = apply_success(turn);
+    apply_success(turn);
+    struct idem_answer answer = success_answer(turn);
     idem_turn_finish(turn, IDEM_INTENT_SUCCEEDED, IDEM_PROBLEM_NONE, answer);
     idem_turn_event_send(turn, IDEM_EVENT_SUCCEEDED, evidence->send_no,
                          idem_str_from(idem_evidence_source_name(evidence->source)));

@@ -30,8 +30,8 @@
  *                 payment, else accept.order_no. Read for payments.create only, while the intent is
  *                 absent or RELEASED
  *   refund_holder the refund of `payment` that holds the refund number and did not fail: the number
- *                 of the intent's refund, else accept.refund_no. Read for refunds.create only, while
- *                 the intent is absent or RELEASED and the number is not empty
+ *                 of the intent's refund, else accept.refund_no. Read for refunds.create only,
+ *                 while the intent is absent or RELEASED and the number is not empty
  */
 struct idem_facts {
     struct idem_intent intent;

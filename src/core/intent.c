@@ -109,6 +109,27 @@ const char *idem_step_name(enum idem_step step)
     return names[step];
 }
 
+static void final_check(const struct idem_intent *intent)
+{
+    IDEM_ASSERT(intent->due_us == 0); /* Nobody must look again ... */
+    IDEM_ASSERT(intent->lease_end_us == 0);
+    IDEM_ASSERT(intent->answer.status != 0); /* ... and everybody gets this answer (P4). */
+    IDEM_ASSERT(intent->expires_us > intent->finished_us);
+    bool succeeded = intent->state == IDEM_INTENT_SUCCEEDED;
+    IDEM_ASSERT(succeeded == (intent->problem == IDEM_PROBLEM_NONE));
+    IDEM_ASSERT(!succeeded || intent->effect.kind != IDEM_EFFECT_KIND_NONE);
+}
+
+static void open_check(const struct idem_intent *intent)
+{
+    IDEM_ASSERT(intent->due_us > 0); /* P8. */
+    IDEM_ASSERT(intent->answer.status == 0);
+    IDEM_ASSERT(intent->effect.kind != IDEM_EFFECT_KIND_NONE);
+    bool dispatched = intent->state == IDEM_INTENT_DISPATCHED;
+    IDEM_ASSERT(!dispatched || intent->send_count > 0); /* P1. */
+    IDEM_ASSERT(!dispatched || intent->lease_end_us > 0);
+}
+
 void idem_intent_check(const struct idem_intent *intent)
 {
     IDEM_ASSERT(intent->state > IDEM_INTENT_NONE);
@@ -116,26 +137,9 @@ void idem_intent_check(const struct idem_intent *intent)
     IDEM_ASSERT(intent->version > 0);
     IDEM_ASSERT(intent->send_count <= IDEM_SENDS_MAX);
     IDEM_ASSERT(intent->updated_us >= intent->created_us);
-
     if (idem_intent_is_final(intent->state)) {
-        IDEM_ASSERT(intent->due_us == 0); /* Nobody must look again ... */
-        IDEM_ASSERT(intent->lease_end_us == 0);
-        IDEM_ASSERT(intent->answer.status != 0); /* ... and everybody gets this answer (P4). */
-        IDEM_ASSERT(intent->expires_us > intent->finished_us);
+        final_check(intent);
     } else {
-        IDEM_ASSERT(intent->due_us > 0); /* P8. */
-        IDEM_ASSERT(intent->answer.status == 0);
-        IDEM_ASSERT(intent->effect.kind != IDEM_EFFECT_KIND_NONE);
-    }
-    if (intent->state == IDEM_INTENT_DISPATCHED) {
-        IDEM_ASSERT(intent->send_count > 0); /* P1. */
-        IDEM_ASSERT(intent->lease_end_us > 0);
-    }
-    if (intent->state == IDEM_INTENT_SUCCEEDED) {
-        IDEM_ASSERT(intent->effect.kind != IDEM_EFFECT_KIND_NONE);
-        IDEM_ASSERT(intent->problem == IDEM_PROBLEM_NONE);
-    }
-    if (intent->state == IDEM_INTENT_FAILED) {
-        IDEM_ASSERT(intent->problem != IDEM_PROBLEM_NONE);
+        open_check(intent);
     }
 }

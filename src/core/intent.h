@@ -16,7 +16,7 @@
 #include "core/limits.h"
 #include "core/problem.h"
 
-/* The values are stored: append only. The diagram is in docs/design.md, section 5, and in intent.c. */
+/* The values are stored: append only. The diagram is in intent.c. */
 enum idem_intent_state {
     IDEM_INTENT_NONE = 0,   /* Absent. */
     IDEM_INTENT_CLAIMED,    /* Nothing was sent, or every send is proven not executed. */

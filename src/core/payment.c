@@ -39,12 +39,8 @@ int64_t idem_payment_refundable(const struct idem_payment *payment)
     return payment->captured_minor - payment->refunded_minor - payment->refund_pending_minor;
 }
 
-void idem_payment_check(const struct idem_payment *payment)
+static void sums_check(const struct idem_payment *payment)
 {
-    IDEM_ASSERT(payment->state > IDEM_PAYMENT_NONE);
-    IDEM_ASSERT(payment->state < IDEM_PAYMENT_COUNT);
-    IDEM_ASSERT(payment->version > 0);
-    IDEM_ASSERT(payment->amount_minor > 0);
     IDEM_ASSERT(payment->authorized_minor >= 0);
     IDEM_ASSERT(payment->authorized_minor <= payment->amount_minor);
     IDEM_ASSERT(payment->captured_minor >= 0);
@@ -52,18 +48,19 @@ void idem_payment_check(const struct idem_payment *payment)
     IDEM_ASSERT(payment->released_minor >= 0);
     IDEM_ASSERT(payment->refunded_minor >= 0);
     IDEM_ASSERT(payment->refund_pending_minor >= 0);
-    /* P10. Each subtraction stays at or above zero before the next begins, so none overflows. */
-    int64_t left_minor = payment->authorized_minor;
-    IDEM_ASSERT(left_minor >= payment->captured_minor);
-    left_minor -= payment->captured_minor;
-    IDEM_ASSERT(left_minor >= payment->capture_pending_minor);
-    left_minor -= payment->capture_pending_minor;
-    IDEM_ASSERT(left_minor >= payment->released_minor);
-    left_minor = payment->captured_minor;
-    IDEM_ASSERT(left_minor >= payment->refunded_minor);
-    left_minor -= payment->refunded_minor;
-    IDEM_ASSERT(left_minor >= payment->refund_pending_minor);
+    /* P10; differences of numbers between zero and 2^63 - 1 do not overflow. */
+    IDEM_ASSERT(idem_payment_capturable(payment) >= 0);
+    IDEM_ASSERT(idem_payment_refundable(payment) >= 0);
+}
+
+void idem_payment_check(const struct idem_payment *payment)
+{
+    IDEM_ASSERT(payment->state > IDEM_PAYMENT_NONE);
+    IDEM_ASSERT(payment->state < IDEM_PAYMENT_COUNT);
+    IDEM_ASSERT(payment->version > 0);
+    IDEM_ASSERT(payment->amount_minor > 0);
     IDEM_ASSERT(!payment->canceling || payment->capture_pending_minor == 0);
+    sums_check(payment);
 }
 
 void idem_refund_check(const struct idem_refund *refund)

@@ -9,9 +9,9 @@
 static const struct idem_problem_entry entries[IDEM_PROBLEM_COUNT] = {
 #define IDEM_PROBLEM(symbol, wire_code, http_status, effect_advice, retry_advice, title_text) \
     [IDEM_PROBLEM_##symbol] = {                                                               \
-        .code = wire_code,                                                                    \
-        .title = title_text,                                                                  \
-        .status = http_status,                                                                \
+        .code = (wire_code),                                                                  \
+        .title = (title_text),                                                                \
+        .status = (http_status),                                                              \
         .effect = IDEM_EFFECT_##effect_advice,                                                \
         .retry = IDEM_RETRY_##retry_advice,                                                   \
     },

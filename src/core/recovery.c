@@ -11,17 +11,17 @@
  *  B  Days of asking brought nothing. A person must look; asking goes on (row A).
  *  C  The provider says that it has the request and does not know yet. Sending again could only
  *     repeat that; ask with growing pauses.
- *  D  The provider executes an id once inside its window, and the window of the oldest unresolved send
- *     is open: sending the same bytes under the same id is always safe. Done when it does not know
- *     the id, and in turn with questions when it gives no usable answer.
- *  E  As D, but its queries lag behind: "not found" speaks only for sends older than the lag. Wait the
- *     lag out and ask again before sending.
+ *  D  The provider executes an id once inside its window, and the window of the oldest unresolved
+ *     send is open: sending the same bytes under the same id is always safe. Done when it does
+ *     not know the id, and in turn with questions when it gives no usable answer.
+ *  E  As D, but its queries lag behind: "not found" speaks only for sends older than the lag.
+ *     Wait the lag out and ask again before sending.
  *  F  It does not deduplicate, but a closed id refuses every later send: close, whatever is on the
  *     wire. The answer to the close is not believed; the next question is (idem: evidence, CLOSED).
- *  G  It does not deduplicate and nothing can be closed. A request may still be on the wire, so "not
- *     found" is not yet an answer: ask again when nothing can arrive any more.
- *  H  As G, and nothing can arrive any more; or the window is over; or a close was not confirmed. No
- *     step is safe: never a second send. A person decides.
+ *  G  It does not deduplicate and nothing can be closed. A request may still be on the wire, so
+ *     "not found" is not yet an answer: ask again when nothing can arrive any more.
+ *  H  As G, and nothing can arrive any more; or the window is over; or a close was not confirmed.
+ *     No step is safe: never a second send. A person decides.
  *  I  Silence, garbage, an unlisted value: ask with growing pauses.
  *  J  It cannot be asked, and it may not be sent again: only a callback or a person can know.
  */

@@ -1,5 +1,6 @@
 /*
- * recovery.h - what may follow a dispatch whose outcome is not known: the table of docs/recovery.md.
+ * recovery.h - what may follow a dispatch whose outcome is not known: the table of
+ * docs/recovery.md.
  *
  * This is where double charges are made or not made, so it is one pure function over plain values,
  * with one labelled row for every case and one test for every row.

@@ -15,7 +15,7 @@
 #include "store/store.h"
 
 #define IDEM_BATCHES_MAX    8
-#define IDEM_BATCH_SUBJECTS (IDEM_STORE_BATCH_MAX * 3)
+#define IDEM_BATCH_SUBJECTS ((size_t)IDEM_STORE_BATCH_MAX * 3)
 #define IDEM_SUBJECT_SLOTS  2048 /* A power of two above twice the subjects of a batch. */
 
 /* A set of subjects: 64-bit digests of intents, payments and order numbers. */

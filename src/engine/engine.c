@@ -12,8 +12,8 @@
  *
  * What is certain here:
  *   - a reply, a call or a 202 leaves only from complete(), which runs on DURABLE items (P1, P2);
- *   - after UNKNOWN the same command runs again before anything else of its intent, since it goes to
- *     the front of the queue and batches never hold two commands of one subject;
+ *   - after UNKNOWN the same command runs again before anything else of its intent, since it goes
+ *     to the front of the queue and batches never hold two commands of one subject;
  *   - whoever waits has a deadline and is on `waiting` in its order (P8).
  */
 #include "engine/engine.h"
@@ -26,7 +26,7 @@
 
 #define RETRY_PAUSE_FIRST_US (20 * IDEM_US_PER_MS)
 #define RETRY_PAUSE_MAX_US   (2 * IDEM_US_PER_SECOND)
-#define CLAIM_WAIT_US        (10 * IDEM_US_PER_SECOND) /* For the commit of one who will not wait. */
+#define CLAIM_WAIT_US        (10 * IDEM_US_PER_SECOND) /* For the commit of the impatient. */
 #define QUEUE_LOOK_US        (100 * IDEM_US_PER_MS)
 #define BUSY_RETRY_AFTER_US  IDEM_US_PER_SECOND
 
@@ -182,11 +182,8 @@ void idem_engine_notify(struct idem_engine *engine, const struct idem_outcome *o
     if (live == NULL) {
         return;
     }
-    for (;;) {
-        struct idem_list_node *node = idem_list_pop(&live->waiters);
-        if (node == NULL) {
-            break;
-        }
+    struct idem_list_node *node = NULL;
+    while ((node = idem_list_pop(&live->waiters)) != NULL) {
         struct idem_request *request = IDEM_CONTAINER_OF(node, struct idem_request, wait_node);
         idem_list_remove(&engine->waiting, &request->node);
         idem_outcome_copy(&request->outcome, outcome);
@@ -444,35 +441,27 @@ static void route_read(struct idem_engine *engine, struct idem_read *read)
     idem_list_push(is_due ? &engine->done_due_reads : &engine->done_reads, &read->node);
 }
 
+static void batch_came_back(struct idem_engine *engine, struct idem_engine_batch *batch)
+{
+    struct idem_list_node *node = NULL;
+    batch->busy = false;
+    while ((node = idem_list_pop(&batch->store.items)) != NULL) {
+        item_came_back(engine, IDEM_CONTAINER_OF(node, struct idem_store_item, node));
+    }
+}
+
 static void reap_store(struct idem_engine *engine)
 {
     struct idem_list batches = { .count = 0 };
     struct idem_list reads = { .count = 0 };
+    struct idem_list_node *node = NULL;
     idem_store_reap(engine->options.store, &batches, &reads);
-    for (;;) {
-        struct idem_list_node *node = idem_list_pop(&reads);
-        if (node == NULL) {
-            break;
-        }
+    while ((node = idem_list_pop(&reads)) != NULL) {
         route_read(engine, IDEM_CONTAINER_OF(node, struct idem_read, node));
     }
-    for (;;) {
-        struct idem_list_node *node = idem_list_pop(&batches);
-        if (node == NULL) {
-            break;
-        }
-        struct idem_store_batch *store_batch =
-            IDEM_CONTAINER_OF(node, struct idem_store_batch, node);
-        struct idem_engine_batch *batch =
-            IDEM_CONTAINER_OF(store_batch, struct idem_engine_batch, store);
-        batch->busy = false;
-        for (;;) {
-            struct idem_list_node *item = idem_list_pop(&store_batch->items);
-            if (item == NULL) {
-                break;
-            }
-            item_came_back(engine, IDEM_CONTAINER_OF(item, struct idem_store_item, node));
-        }
+    while ((node = idem_list_pop(&batches)) != NULL) {
+        struct idem_store_batch *batch = IDEM_CONTAINER_OF(node, struct idem_store_batch, node);
+        batch_came_back(engine, IDEM_CONTAINER_OF(batch, struct idem_engine_batch, store));
     }
 }
 
@@ -512,7 +501,22 @@ static void submit_batches(struct idem_engine *engine)
     }
 }
 
-/* Whoever is still queued when its time ends leaves; a commit that is unknown stays unknown. */
+/* Takes a request out of the queue if its time has ended; an unknown commit stays unknown. */
+static void end_if_late(struct idem_engine *engine, struct idem_store_item *item, int64_t now_us)
+{
+    if (!is_request(item)) {
+        return;
+    }
+    struct idem_request *request = IDEM_CONTAINER_OF(item, struct idem_request, item);
+    if (request->deadline_us > now_us && !engine->options.store->broken) {
+        return;
+    }
+    bool unknown = item->answer == IDEM_STORE_UNKNOWN;
+    idem_list_remove(&engine->queue, &item->node);
+    finish_problem(engine, request,
+                   unknown ? IDEM_PROBLEM_OUTCOME_UNKNOWN : IDEM_PROBLEM_UNAVAILABLE);
+}
+
 static void end_queued(struct idem_engine *engine)
 {
     int64_t now_us = idem_clock_mono_us(engine->options.clock);
@@ -523,16 +527,7 @@ static void end_queued(struct idem_engine *engine)
     struct idem_list_node *node = engine->queue.first;
     while (node != NULL) {
         struct idem_list_node *next = node->next;
-        struct idem_store_item *item = IDEM_CONTAINER_OF(node, struct idem_store_item, node);
-        if (is_request(item)) {
-            struct idem_request *request = IDEM_CONTAINER_OF(item, struct idem_request, item);
-            if (request->deadline_us <= now_us || engine->options.store->broken) {
-                bool unknown = item->answer == IDEM_STORE_UNKNOWN;
-                idem_list_remove(&engine->queue, node);
-                finish_problem(engine, request,
-                               unknown ? IDEM_PROBLEM_OUTCOME_UNKNOWN : IDEM_PROBLEM_UNAVAILABLE);
-            }
-        }
+        end_if_late(engine, IDEM_CONTAINER_OF(node, struct idem_store_item, node), now_us);
         node = next;
     }
 }

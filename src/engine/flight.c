@@ -165,11 +165,8 @@ void idem_flight_reap_calls(struct idem_engine *engine)
 {
     struct idem_list done = { .count = 0 };
     idem_port_reap(engine->options.port, &done);
-    for (;;) {
-        struct idem_list_node *node = idem_list_pop(&done);
-        if (node == NULL) {
-            return;
-        }
+    struct idem_list_node *node = NULL;
+    while ((node = idem_list_pop(&done)) != NULL) {
         struct idem_call *call = IDEM_CONTAINER_OF(node, struct idem_call, node);
         struct idem_flight *flight = IDEM_CONTAINER_OF(call, struct idem_flight, call);
         IDEM_ASSERT(flight->state == IDEM_FLIGHT_CALLING);

@@ -1,12 +1,12 @@
 """
 Every way a provider fails, and how each ends.
 
-Goal: the recovery table of docs/recovery.md as it looks from outside: for each fault token, provider
-and operation, the final answer and how often money moved, with the ledger as judge.
+Goal: the recovery table of docs/recovery.md as it looks from outside: for each fault token,
+provider and operation, the final answer and how often money moved, with the ledger as judge.
 
-Method: one world; each row pays an order of its own (or captures, cancels, refunds one) and repeats the
-same request under the same key until it ends. All rows run at once.
-Usage: faults.py IDEM [word in a row ...]
+Method: one world; each row pays an order of its own (or captures, cancels, refunds one) and
+repeats the same request under the same key until it ends. All rows run at once. Usage: faults.py
+IDEM [word in a row ...]
 """
 
 import concurrent.futures

@@ -1,15 +1,15 @@
 """
 Transcripts: requests and expected replies as text, played against the real program.
 
-Goal: each row of the wire table is a document that a product owner can read, and the program answers
-exactly so. Method: every *.txt beside this file is played in a world of its own.
-Usage: transcript.py IDEM [file ...]
+Goal: each row of the wire table is a document that a product owner can read, and the program
+answers exactly so. Method: every *.txt beside this file is played in a world of its own. Usage:
+transcript.py IDEM [file ...]
 
 The form of a transcript, line by line:
 
     # words              a comment; the first one is the sentence of the test
     set NAME VALUE       a setting of the world, before the first request (test/lib/harness.py)
-    > POST /v1/payments  a request: line, then fields and body as further '>' lines, a lone '>' between
+    > POST /v1/payments  a request: line, fields and body as '>' lines, a lone '>' between
     > Idempotency-Key: k
     >
     > {"order_no": "1"}
@@ -28,10 +28,10 @@ The form of a transcript, line by line:
     restart              stops the service and starts it again; `kill` kills it first
     drain                sends TERM and goes on
 
-`<name>` in an expectation binds what stands there the first time and must be equal later; `<*>` is
-anything. `{name}` in a request is replaced by what was bound. Requests carry `Authorization`, `Host`
-and, with a body, `Content-Type: application/json` unless they say otherwise: `> -Authorization` leaves
-the field out.
+`<name>` in an expectation binds what stands there the first time and must be equal later; `<*>`
+is anything. `{name}` in a request is replaced by what was bound, `{x*9}` by nine times x.
+Requests carry `Authorization`, `Host` and, with a body, `Content-Type: application/json` unless
+they say otherwise: `> -Authorization` leaves the field out.
 """
 
 import json
@@ -150,6 +150,7 @@ class Player:
             connection.close()
 
     def fill(self, line):
+        line = re.sub(r"\{(.)\*(\d+)\}", lambda found: found.group(1) * int(found.group(2)), line)
         return re.sub(r"\{([a-z0-9_]+)\}",
                       lambda found: self.bound.get(found.group(1), found.group(0)), line)
 

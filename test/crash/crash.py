@@ -1,13 +1,14 @@
 """
 Kill -9 at every named point, times every way a provider fails.
 
-Goal: wherever the process dies, at most one execution per intent; every answer that a caller got is
-there byte for byte after the restart; every intent ends, or is parked where the provider cannot tell.
+Goal: wherever the process dies, at most one execution per intent; every answer that a caller got
+is there byte for byte after the restart; every intent ends, or is parked where the provider
+cannot tell.
 
-Method: the service is started with a crash point, a caller pays, the process kills itself there, is
-started again, and the same request under the same key is repeated until it ends. The sandbox lives on:
-its ledger is the judge. Worlds are independent and several run at once.
-Usage: crash.py IDEM [--slice] [word in "point fault entry" ...]
+Method: the service is started with a crash point, a caller pays, the process kills itself there,
+is started again, and the same request under the same key is repeated until it ends. The sandbox
+lives on: its ledger is the judge. Worlds are independent and several run at once. Usage: crash.py
+IDEM [--slice] [word in "point fault entry" ...]
 """
 
 import concurrent.futures

@@ -1,7 +1,7 @@
 """
-The world of an end-to-end test: the real program and the real sandbox, on loopback, in a directory of
-their own, and the eyes to judge them with: what callers were told, what the store holds, what the
-provider's ledger counted. Standard library only.
+The world of an end-to-end test: the real program and the real sandbox, on loopback, in a
+directory of their own, and the eyes to judge them with: what callers were told, what the store
+holds, what the provider's ledger counted. Standard library only.
 """
 
 import contextlib
@@ -144,7 +144,7 @@ def encode(method, path, headers, body):
 
 
 class World:
-    """A sandbox and a service. `settings` replaces defaults by name; `more` is added to the file."""
+    """A sandbox and a service. `settings` replace defaults; `more` is added to the file."""
 
     def __init__(self, idem, settings=None, more="", start=True):
         self.idem = idem

@@ -1,11 +1,12 @@
 """
 Many callers at once, judged afterwards by the provider's ledger and the rows.
 
-Goal: whatever meets at the same moment, money moves at most once per intent, one order number has one
-live payment, sums are never promised twice, and every caller of one key gets the same final answer.
+Goal: whatever meets at the same moment, money moves at most once per intent, one order number has
+one live payment, sums are never promised twice, and every caller of one key gets the same final
+answer.
 
-Method: the real program and sandbox; threads with a connection each are lined up behind a barrier and
-let go together. Usage: race.py IDEM [name ...]
+Method: the real program and sandbox; threads with a connection each are lined up behind a barrier
+and let go together. Usage: race.py IDEM [name ...]
 """
 
 import pathlib

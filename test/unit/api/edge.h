@@ -58,8 +58,8 @@ void edge_write(int fd, const char *text);
 void edge_send(struct edge *edge, int fd, const char *text);
 
 /*
- * The next answer on the connection, with everything that changes from run to run written as a word:
- * {id}, {time}, {date}, {len}.
+ * The next answer on the connection, with everything that changes from run to run written as a
+ * word: {id}, {time}, {date}, {len}.
  */
 const char *edge_answer(struct edge *edge, int fd);
 

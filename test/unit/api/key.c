@@ -4,8 +4,8 @@
  * Goal: the quoted and the bare way of writing one key give the same key, no two keys ever become
  * one, and everything else is refused with the code that the wire table has for it.
  *
- * Method: a table of header fields as they arrive, and what is read; then lengths, every byte value,
- * and printing against reading.
+ * Method: a table of header fields as they arrive, and what is read; then lengths, every byte
+ * value, and printing against reading.
  */
 #include "api/key.h"
 

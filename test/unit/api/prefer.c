@@ -1,8 +1,8 @@
 /*
  * The Prefer header.
  *
- * Goal: wait and respond-async are understood in every form of RFC 7240, nothing else has an effect,
- * and no wait is longer than its cap.
+ * Goal: wait and respond-async are understood in every form of RFC 7240, nothing else has an
+ * effect, and no wait is longer than its cap.
  *
  * Method: a table of fields; what was understood is written as text.
  */
