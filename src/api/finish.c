@@ -100,12 +100,6 @@ static void preference_add(struct idem_reply *reply, const struct idem_prefer *p
     }
 }
 
-/* False only to the connection whose request took the key, whatever it is told in the end. */
-static bool was_replayed(const struct idem_request *request)
-{
-    return request->replayed || !request->claimed;
-}
-
 /* The headers of an answer to a keyed request that the engine has seen. */
 static void keyed_headers_add(struct idem_api *api,
                               const struct idem_visit *visit,

@@ -26,8 +26,8 @@ static const char help[] =
     "\n"
     "idem COMMAND --help says what a command takes.\n"
     "\n"
-    "Exit status: 0 stopped as asked, 2 command line, 3 configuration, 4 cannot start (port, store,\n"
-    "secrets), 5 the store broke: start again, 1 anything else.\n";
+    "Exit status: 0 stopped as asked, 2 command line, 3 configuration, 4 cannot start (port,\n"
+    "store, secrets), 5 the store broke: start again, 1 anything else.\n";
 
 static enum idem_exit command_version(int argc, char **argv)
 {

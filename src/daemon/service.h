@@ -5,8 +5,8 @@
  * runs until a signal asks it to stop, or until its store is broken.
  *
  * Stopping: the first TERM or INT closes the door and finishes what is in flight, for at most
- * `stop_grace`; then, or at a second signal, whoever still waits is told where to look. What is left
- * stands in the store and goes on at the next start.
+ * `stop_grace`; then, or at a second signal, whoever still waits is told where to look. What is
+ * left stands in the store and goes on at the next start.
  *
  * Threads: one, beside the store's own.
  */

@@ -129,6 +129,7 @@ void idem_engine_note_due(struct idem_engine *engine, const struct idem_intent *
 static void finish(struct idem_engine *engine, struct idem_request *request)
 {
     IDEM_ASSERT(request->reply != IDEM_REPLY_NONE);
+    request->replayed = !request->claimed;
     if (request->flight != NULL) { /* Held, and not needed after all. */
         idem_flight_give_back(engine, request->flight);
         request->flight = NULL;
@@ -169,8 +170,7 @@ static void finish_reply(struct idem_engine *engine, struct idem_request *reques
         return;
     }
     request->reply = IDEM_REPLY_ANSWER;
-    request->replayed = !request->claimed;
-    engine->stats.replayed += request->replayed ? 1 : 0;
+    engine->stats.replayed += request->claimed ? 0 : 1;
     finish(engine, request);
 }
 

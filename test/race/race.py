@@ -19,7 +19,7 @@ from harness import World, payment  # noqa: E402
 
 
 def together(actions):
-    """Runs every action in a thread of its own, all let go at once; returns their results in order."""
+    """Runs every action in a thread of its own, let go at once; returns results in order."""
     barrier = threading.Barrier(len(actions))
     results = [None] * len(actions)
 
@@ -72,7 +72,7 @@ def fifty_on_one_key(world):
 
 @world_test
 def fifty_on_one_key_with_a_lost_answer(world):
-    """Fifty connections on one key while the provider loses the answer: one execution, one answer"""
+    """Fifty connections on one key and a lost answer: one execution, one answer for all"""
     replies = together([lambda: world.pay("k", "order-1", method="tok_lose_answer")] * 50)
     assert {reply.status for reply in replies} == {201}, replies
     assert len({reply.body for reply in replies}) == 1
@@ -81,7 +81,7 @@ def fifty_on_one_key_with_a_lost_answer(world):
 
 @world_test
 def two_requests_under_one_key(world):
-    """Two different requests under one key: one wins and stays, the other is refused and moves nothing"""
+    """Two different requests under one key: one wins, the other is refused and moves nothing"""
     first = lambda: world.pay("k", "order-1")  # noqa: E731
     second = lambda: world.pay("k", "order-1", more={"amount": "200.00"})  # noqa: E731
     replies = together([first, second] * 20)
@@ -97,7 +97,7 @@ def two_requests_under_one_key(world):
 
 @world_test
 def two_keys_for_one_order(world):
-    """Forty keys for one order number: one payment, everybody else learns which and nothing moves"""
+    """Forty keys for one order number: one payment, and everybody else learns which it is"""
     replies = together([lambda i=i: world.pay(f"k{i}", "order-1") for i in range(40)])
     made = [reply for reply in replies if reply.status == 201]
     refused = [reply for reply in replies if reply.status == 409]
@@ -221,7 +221,7 @@ def two_tenants_one_key(world):
 
 @world_test
 def callers_that_leave(world):
-    """Callers that hang up while the provider works change nothing: done once, there for the next"""
+    """Callers that hang up change nothing: done once, and there for the next"""
     connections = []
     for number in range(20):
         connection = harness.Connection(world.port)

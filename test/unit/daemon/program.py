@@ -103,7 +103,8 @@ class Program(unittest.TestCase):
                                    providers = [ "bank" ]; }} );
                 providers = ( {{ entry = "bank"; base_url = "http://127.0.0.1:{bank_port}/dedup";
                                  credential_file = "{credential}";
-                                 capabilities = {{ dedup_window_s = 3600; query = "at_once"; }}; }} );
+                                 capabilities = {{ dedup_window_s = 3600;
+                                                   query = "at_once"; }}; }} );
                 {more}
             """)
         return path
