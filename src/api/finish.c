@@ -106,7 +106,7 @@ static void keyed_headers_add(struct idem_api *api,
                               const struct idem_intent *intent)
 {
     idem_reply_header(&api->reply, IDEM_STR("Idempotent-Replayed"),
-                      was_replayed(&visit->request) ? IDEM_STR("true") : IDEM_STR("false"));
+                      visit->request.replayed ? IDEM_STR("true") : IDEM_STR("false"));
     expires_add(&api->reply, intent->expires_us);
     preference_add(&api->reply, &visit->prefer);
 }
@@ -254,8 +254,7 @@ static void read_start(struct idem_api *api,
 /* A replayed success on a route whose answer is the resource. */
 static bool wants_resource(const struct idem_api *api, const struct idem_visit *visit)
 {
-    return api->options.routes[visit->route.endpoint].answer_resource &&
-           was_replayed(&visit->request) &&
+    return api->options.routes[visit->route.endpoint].answer_resource && visit->request.replayed &&
            visit->request.outcome.intent.state == IDEM_INTENT_SUCCEEDED;
 }
 

@@ -443,6 +443,49 @@ static void late_success_with_other_money_after_release_is_parked(void **state)
     assert_int_equal(scene_intent(&scene, "k")->last_case, IDEM_CASE_MISMATCH);
 }
 
+static void late_success_of_a_released_capture_needs_its_sum(void **state)
+{
+    (void)state;
+    scene_paid(&scene, "auth", "dedup", IDEM_CAPTURE_MANUAL);
+    scene.wait_us = 0;
+    (void)act("c1", IDEM_ENDPOINT_PAYMENTS_CAPTURE, "60.00");
+    (void)sent("c1", IDEM_OUTCOME_NOT_EXECUTED);
+    (void)act("c2", IDEM_ENDPOINT_PAYMENTS_CAPTURE, "60.00");
+    EXPECT_RELEASE(asked("c1", IDEM_OUTCOME_SUCCESS), "nothing"); /* 60 of the 100 are taken. */
+    EXPECT_STATE(&scene, "c1", "parked");
+    (void)act("c3", IDEM_ENDPOINT_PAYMENTS_CAPTURE, "10.00");
+    (void)sent("c3", IDEM_OUTCOME_NOT_EXECUTED);
+    EXPECT_RELEASE(asked("c3", IDEM_OUTCOME_SUCCESS), "reply");
+    assert_int_equal(scene_payment(&scene, "auth")->captured_minor, 1000);
+}
+
+static void late_success_of_a_refund_whose_number_is_taken_is_parked(void **state)
+{
+    (void)state;
+    scene_paid(&scene, "k", "dedup", IDEM_CAPTURE_AUTOMATIC);
+    scene.wait_us = 0;
+    struct idem_command refund = scene_act(&scene, "r", IDEM_ENDPOINT_REFUNDS_CREATE, "10.00");
+    refund.accept.refund_no = IDEM_STR("refund-1");
+    (void)scene_run(&scene, &refund);
+    (void)sent("r", IDEM_OUTCOME_NOT_EXECUTED);
+    refund = scene_act(&scene, "r2", IDEM_ENDPOINT_REFUNDS_CREATE, "10.00");
+    refund.accept.refund_no = IDEM_STR("refund-1");
+    (void)scene_run(&scene, &refund);
+    EXPECT_RELEASE(asked("r", IDEM_OUTCOME_SUCCESS), "nothing");
+    EXPECT_STATE(&scene, "r", "parked");
+}
+
+static void late_success_without_configuration_is_parked(void **state)
+{
+    (void)state;
+    released("k", "plain");
+    scene.rules.provider_count = 0;
+    EXPECT_RELEASE(asked("k", IDEM_OUTCOME_SUCCESS), "nothing");
+    EXPECT_STATE(&scene, "k", "parked");
+    EXPECT_RELEASE(scene_make_due(&scene, "k"), "nothing"); /* Nobody can be asked. */
+    EXPECT_STATE(&scene, "k", "parked");
+}
+
 /* ---- after the end ---- */
 
 static void success_after_failure_opens_a_case_and_changes_nothing_else(void **state)
@@ -1177,6 +1220,9 @@ static void life_at_a_provider_that_is_blind(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        SCENE_TEST(late_success_of_a_released_capture_needs_its_sum),
+        SCENE_TEST(late_success_of_a_refund_whose_number_is_taken_is_parked),
+        SCENE_TEST(late_success_without_configuration_is_parked),
         SCENE_TEST(a_payment_takes_two_decisions_and_replays_for_ever),
         SCENE_TEST(a_decline_is_final_and_stored),
         SCENE_TEST(without_a_place_on_the_wire_the_claim_waits_and_is_dispatched_later),

@@ -1,0 +1,404 @@
+/*
+ * Answers of the store are replaced in a table of operations that stands in front of the memory
+ * store's. A batch that is said to be unknown keeps its own answer DURABLE, as a store would that
+ * can go on after an unknown commit; only its items say unknown.
+ */
+#include "harness.h"
+
+#include "base/attr.h"
+#include "store/memory/memory.h"
+
+struct harness harness;
+
+static int64_t clock_wall(struct idem_clock *clock)
+{
+    return clock->wall_base_us + harness.mono_us;
+}
+
+static int64_t clock_mono(struct idem_clock *clock)
+{
+    (void)clock;
+    return harness.mono_us;
+}
+
+static const struct idem_clock_ops clock_ops = { .wall_us = clock_wall, .mono_us = clock_mono };
+
+static uint64_t next_noise(void)
+{
+    harness.noise = harness.noise * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return harness.noise >> 24;
+}
+
+static void random_fill(struct idem_random *random, void *ret_bytes, size_t size)
+{
+    (void)random;
+    uint8_t *bytes = ret_bytes;
+    for (size_t i = 0; i < size; i++) {
+        bytes[i] = (uint8_t)next_noise();
+    }
+}
+
+static const struct idem_random_ops random_ops = { .fill = random_fill };
+
+static void encode(const struct idem_effect_order *order, struct idem_buf *buf)
+{
+    idem_buf_add(buf, IDEM_STR("pay "));
+    idem_buf_add(buf, order->effect->id);
+}
+
+/* ---- the store ---- */
+
+static void set_answers(struct idem_store_batch *batch, enum idem_store_answer answer)
+{
+    IDEM_LIST_FOREACH (node, &batch->items) {
+        IDEM_CONTAINER_OF(node, struct idem_store_item, node)->answer = answer;
+    }
+}
+
+static void refuse(struct idem_store_batch *batch, enum idem_store_answer answer)
+{
+    set_answers(batch, answer);
+    batch->answer = answer == IDEM_STORE_UNKNOWN ? IDEM_STORE_DURABLE : answer;
+    idem_list_push(&harness.refused, &batch->node);
+}
+
+static enum batch_fate next_fate(void)
+{
+    if (harness.fate_count == 0) {
+        return BATCH_AS_IT_IS;
+    }
+    enum batch_fate fate = harness.fates[0];
+    harness.fate_count -= 1;
+    memmove(harness.fates, harness.fates + 1, harness.fate_count * sizeof(harness.fates[0]));
+    return fate;
+}
+
+static void store_submit(struct idem_store *store, struct idem_store_batch *batch)
+{
+    switch (next_fate()) {
+    case BATCH_AS_IT_IS:
+        harness.store_ops->submit(store, batch);
+        return;
+    case BATCH_UNKNOWN_DONE:
+        harness.store_ops->submit(store, batch);
+        set_answers(batch, IDEM_STORE_UNKNOWN);
+        return;
+    case BATCH_UNKNOWN_LOST:
+        refuse(batch, IDEM_STORE_UNKNOWN);
+        return;
+    case BATCH_NOTHING:
+        refuse(batch, IDEM_STORE_NOTHING);
+        return;
+    case BATCH_DOWN:
+        refuse(batch, IDEM_STORE_DOWN);
+        return;
+    case BATCH_CONFLICT:
+        refuse(batch, IDEM_STORE_CONFLICT);
+        return;
+    }
+}
+
+static void store_reap(struct idem_store *store,
+                       struct idem_list *ret_batches,
+                       struct idem_list *ret_reads)
+{
+    if (harness.batches_held) {
+        return;
+    }
+    harness.store_ops->reap(store, ret_batches, ret_reads);
+    idem_list_join(ret_batches, &harness.refused);
+}
+
+static void wake(void *context)
+{
+    (void)context; /* The test steps. */
+}
+
+/* ---- the port ---- */
+
+static enum idem_evidence_source source_of(enum idem_call_kind kind)
+{
+    return kind == IDEM_CALL_SEND    ? IDEM_SOURCE_SEND
+           : kind == IDEM_CALL_QUERY ? IDEM_SOURCE_QUERY
+                                     : IDEM_SOURCE_CLOSE;
+}
+
+static void answer_call(struct idem_call *call, enum idem_outcome_kind outcome)
+{
+    struct idem_buf buf;
+    idem_buf_init(&buf, call->memory, sizeof(call->memory));
+    call->evidence = (struct idem_evidence){
+        .source = source_of(call->kind),
+        .outcome = outcome,
+        .entry = idem_buf_keep(&buf, call->effect.entry),
+        .account = idem_buf_keep(&buf, call->effect.account),
+        .region = idem_buf_keep(&buf, call->effect.region),
+        .effect_id = idem_buf_keep(&buf, call->effect.id),
+        .amount_minor = call->effect.amount_minor,
+        .currency = idem_buf_keep(&buf, call->effect.currency),
+        .reference = idem_buf_keep(&buf, IDEM_STR("provider-1")),
+    };
+    idem_list_push(&harness.answered, &call->node);
+}
+
+static enum idem_err port_submit(struct idem_port *port, struct idem_call *call)
+{
+    (void)port;
+    if (harness.port_full) {
+        return IDEM_E_LIMIT;
+    }
+    assert_true(call->not_after_us > harness.mono_us);
+    if (call->kind == IDEM_CALL_SEND) {
+        assert_true(harness.sent_count < SENT_MAX);
+        memcpy(harness.sent_ids[harness.sent_count], call->effect.id.data, IDEM_EFFECT_ID_LEN);
+        harness.sent_count += 1;
+    }
+    harness.sends += call->kind == IDEM_CALL_SEND ? 1 : 0;
+    harness.queries += call->kind == IDEM_CALL_QUERY ? 1 : 0;
+    harness.closes += call->kind == IDEM_CALL_CLOSE ? 1 : 0;
+    if (harness.hold) {
+        idem_list_push(&harness.held, &call->node);
+    } else {
+        answer_call(call, harness.outcome);
+    }
+    return IDEM_OK;
+}
+
+static void port_reap(struct idem_port *port, struct idem_list *ret_done)
+{
+    (void)port;
+    idem_list_join(ret_done, &harness.answered);
+}
+
+/* No byte has left a call that is held. */
+static void port_cancel(struct idem_port *port, struct idem_call *call)
+{
+    (void)port;
+    idem_list_remove(&harness.held, &call->node);
+    answer_call(call, IDEM_OUTCOME_NOT_EXECUTED);
+}
+
+static void port_destroy(struct idem_port *port)
+{
+    (void)port;
+}
+
+static const struct idem_port_ops port_ops = {
+    .submit = port_submit,
+    .reap = port_reap,
+    .cancel = port_cancel,
+    .destroy = port_destroy,
+};
+
+void harness_answer(enum idem_outcome_kind outcome)
+{
+    for (struct idem_list_node *node = idem_list_pop(&harness.held); node != NULL;
+         node = idem_list_pop(&harness.held)) {
+        answer_call(IDEM_CONTAINER_OF(node, struct idem_call, node), outcome);
+    }
+    harness_step();
+}
+
+/* ---- the engine ---- */
+
+void harness_begin(void)
+{
+    harness = (struct harness){
+        .noise = 20261129,
+        .mono_us = 1000 * SECOND,
+        .clock = { .ops = &clock_ops, .wall_base_us = INT64_C(1700000000) * SECOND },
+        .random = { .ops = &random_ops },
+        .port = { .ops = &port_ops },
+        .outcome = IDEM_OUTCOME_SUCCESS,
+    };
+    harness.entry = (struct idem_provider_rules){
+        .entry = IDEM_STR("sandbox"),
+        .account = IDEM_STR("account"),
+        .region = IDEM_STR("region"),
+        .request_timeout_us = 20 * SECOND,
+        .settle_us = 10 * SECOND,
+        .encode = encode,
+    };
+    for (unsigned kind = IDEM_EFFECT_KIND_CHARGE; kind < IDEM_EFFECT_KIND_COUNT; kind++) {
+        harness.entry.capability[kind].query = IDEM_QUERY_AT_ONCE;
+    }
+    harness.rules = idem_rules_default();
+    harness.rules.providers = &harness.entry;
+    harness.rules.provider_count = 1;
+    harness.options = idem_engine_options_default();
+}
+
+void harness_start(void)
+{
+    struct idem_error error = { .text = "" };
+    const struct idem_store_options options = {
+        .rules = &harness.rules,
+        .clock = &harness.clock,
+        .wake = wake,
+        .scope_rule = IDEM_STR("endpoint"),
+    };
+    assert_int_equal(idem_memory_open(&options, &harness.store, &error), IDEM_OK);
+    harness.store_ops = harness.store->ops;
+    harness.wrapped = *harness.store_ops;
+    harness.wrapped.submit = store_submit;
+    harness.wrapped.reap = store_reap;
+    harness.store->ops = &harness.wrapped;
+    harness.options.store = harness.store;
+    harness.options.port = &harness.port;
+    harness.options.rules = &harness.rules;
+    harness.options.clock = &harness.clock;
+    harness.options.random = &harness.random;
+    assert_int_equal(idem_engine_create(&harness.options, &harness.engine, &error), IDEM_OK);
+}
+
+void harness_end(void)
+{
+    assert_true(idem_engine_idle(harness.engine));
+    idem_engine_destroy(harness.engine);
+    idem_store_destroy(harness.store);
+}
+
+void harness_fate(enum batch_fate fate)
+{
+    assert_true(harness.fate_count < IDEM_ARRAY_COUNT(harness.fates));
+    harness.fates[harness.fate_count] = fate;
+    harness.fate_count += 1;
+}
+
+void harness_step(void)
+{
+    for (int i = 0; i < 6; i++) { /* An answer may need a call, which needs a commit. */
+        idem_engine_step(harness.engine);
+    }
+}
+
+void harness_pass(int64_t us)
+{
+    harness.mono_us += us;
+    harness_step();
+}
+
+/* 26 letters that the key decides; they live as long as the program. */
+static struct idem_str effect_tail(uint64_t hash)
+{
+    static char tails[REQUESTS_MAX * 4][26];
+    static size_t used;
+    char *tail = tails[used % IDEM_ARRAY_COUNT(tails)];
+    used += 1;
+    for (size_t i = 0; i < 26; i++) {
+        tail[i] = (char)('a' + (hash >> (2 * i)) % 16);
+    }
+    return (struct idem_str){ .data = tail, .len = 26 };
+}
+
+struct idem_request *harness_pay(struct idem_request *request, const char *key)
+{
+    *request = (struct idem_request){ .in_flight = IDEM_IN_FLIGHT_WAIT };
+    struct idem_command *command = &request->item.command;
+    command->kind = IDEM_COMMAND_ACCEPT;
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    for (const char *at = key; *at != '\0'; at++) {
+        hash = (hash ^ (uint8_t)*at) * UINT64_C(0x100000001b3);
+    }
+    memcpy(command->scope.bytes, &hash, sizeof(hash));
+    command->accept = (struct idem_accept){
+        .principal = IDEM_STR("shop"),
+        .key = idem_str_from(key),
+        .endpoint = IDEM_ENDPOINT_PAYMENTS_CREATE,
+        .fingerprint_count = 1,
+        .effect_id_tail = effect_tail(hash),
+        .wait_us = 10 * SECOND,
+        .order_no = idem_str_from(key),
+        .amount_minor = 10000,
+        .currency = IDEM_STR("CNY"),
+        .entry = IDEM_STR("sandbox"),
+        .capture_mode = IDEM_CAPTURE_AUTOMATIC,
+    };
+    command->accept.fingerprints[0] = (struct idem_fingerprint){ .rule_id = 1, .secret_id = 1 };
+    return request;
+}
+
+void harness_submit(struct idem_request *request)
+{
+    idem_engine_submit(harness.engine, request);
+    harness_step();
+}
+
+bool harness_done(struct idem_request *request)
+{
+    struct idem_list done = { .count = 0 };
+    idem_engine_reap(harness.engine, &done);
+    while (idem_list_pop(&done) != NULL) {
+    }
+    return request->reply != IDEM_REPLY_NONE;
+}
+
+size_t harness_sent(struct idem_str id)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < harness.sent_count; i++) {
+        struct idem_str sent = { .data = harness.sent_ids[i], .len = IDEM_EFFECT_ID_LEN };
+        count += idem_str_equal(sent, id) ? 1 : 0;
+    }
+    return count;
+}
+
+const struct idem_read *harness_operation(const struct idem_request *request)
+{
+    static struct idem_read read;
+    read = (struct idem_read){
+        .kind = IDEM_READ_OPERATION_BY_SCOPE,
+        .principal = IDEM_STR("shop"),
+        .scope = request->item.command.scope,
+    };
+    idem_engine_read(harness.engine, &read);
+    idem_engine_step(harness.engine);
+    struct idem_list done = { .count = 0 };
+    idem_engine_reap_reads(harness.engine, &done);
+    assert_ptr_equal(idem_list_pop(&done), &read.node);
+    return &read;
+}
+
+size_t harness_recover(void)
+{
+    static struct idem_read read;
+    read = (struct idem_read){
+        .kind = IDEM_READ_DUE,
+        .now_us = idem_clock_wall_us(&harness.clock),
+    };
+    idem_engine_read(harness.engine, &read);
+    idem_engine_step(harness.engine);
+    struct idem_list done = { .count = 0 };
+    idem_engine_reap_due_reads(harness.engine, &done);
+    assert_ptr_equal(idem_list_pop(&done), &read.node);
+    size_t taken = 0;
+    while (taken < read.due_count &&
+           idem_engine_recover(harness.engine, &read.due[taken]) == IDEM_OK) {
+        taken += 1;
+    }
+    harness_step();
+    return taken;
+}
+
+const char *reply_name(struct idem_request *request)
+{
+    static char text[64];
+    (void)harness_done(request);
+    switch (request->reply) {
+    case IDEM_REPLY_NONE:
+        return "pending";
+    case IDEM_REPLY_ANSWER:
+        (void)snprintf(text, sizeof(text), "answer %d%s", request->outcome.intent.answer.status,
+                       request->replayed ? " replayed" : "");
+        return text;
+    case IDEM_REPLY_PROBLEM:
+        (void)snprintf(text, sizeof(text), "problem %s",
+                       idem_problem_entry(request->problem)->code);
+        return text;
+    case IDEM_REPLY_OPERATION:
+        return "operation";
+    case IDEM_REPLY_COUNT:
+        break;
+    }
+    abort();
+}

@@ -1,0 +1,95 @@
+/*
+ * harness.h - an engine with everything around it in the test's hand: the clock, the dice, the
+ * store's answers and the provider.
+ *
+ * The store is the memory store; its answers can be replaced one batch at a time. The port counts
+ * calls and answers them by a rule or holds them until the test says what came back.
+ */
+#ifndef IDEM_TEST_UNIT_ENGINE_HARNESS_H
+#define IDEM_TEST_UNIT_ENGINE_HARNESS_H
+
+#include "base/clock.h"
+#include "base/random.h"
+#include "engine/engine.h"
+#include "lib/test.h"
+
+#define SECOND       IDEM_US_PER_SECOND
+#define REQUESTS_MAX 1200
+#define SENT_MAX     8192
+
+/* What becomes of the next batch. */
+enum batch_fate {
+    BATCH_AS_IT_IS = 0,
+    BATCH_UNKNOWN_DONE, /* Durable, but nobody says so. */
+    BATCH_UNKNOWN_LOST, /* Not written, and nobody says so. */
+    BATCH_NOTHING,
+    BATCH_DOWN,
+    BATCH_CONFLICT,
+};
+
+struct harness {
+    struct idem_clock clock;
+    struct idem_random random;
+    uint64_t noise;
+    int64_t mono_us;
+
+    struct idem_provider_rules entry;
+    struct idem_rules rules;
+    struct idem_store *store;
+    const struct idem_store_ops *store_ops; /* Of the memory store. */
+    struct idem_store_ops wrapped;
+    enum batch_fate fates[16];
+    size_t fate_count;
+    struct idem_list refused; /* Batches that were not run. */
+    bool batches_held;        /* Nothing comes back while set. */
+
+    struct idem_port port;
+    struct idem_list held; /* Calls without an answer yet. */
+    struct idem_list answered;
+    bool port_full;
+    bool hold;                                   /* Calls wait for harness_answer(). */
+    enum idem_outcome_kind outcome;              /* What they are answered with otherwise. */
+    char sent_ids[SENT_MAX][IDEM_EFFECT_ID_LEN]; /* Of every send, in order. */
+    size_t sent_count;
+    size_t sends;
+    size_t queries;
+    size_t closes;
+
+    struct idem_engine_options options;
+    struct idem_engine *engine;
+};
+
+extern struct harness harness;
+
+void harness_begin(void);                /* Options may be changed between this ... */
+void harness_start(void);                /* ... and this. */
+void harness_end(void);                  /* Expects an idle engine. */
+void harness_fate(enum batch_fate fate); /* Of one more batch. */
+void harness_step(void);
+void harness_pass(int64_t us); /* Time, then a step. */
+
+/* Answers all calls that are held. */
+void harness_answer(enum idem_outcome_kind outcome);
+
+/* A payment under `key` for the order of the same name. */
+struct idem_request *harness_pay(struct idem_request *request, const char *key);
+void harness_submit(struct idem_request *request);
+
+/* Takes what is finished off the done list; true if `request` was among all that ever were. */
+bool harness_done(struct idem_request *request);
+
+/* How often the effect `id` was put on the wire. */
+size_t harness_sent(struct idem_str id);
+
+/* The operation of `request` as the store has it. */
+const struct idem_read *harness_operation(const struct idem_request *request);
+
+/* Hands every due intent to the engine, as the worker does. */
+size_t harness_recover(void);
+
+#define EXPECT_REPLY(request, expected) assert_string_equal(reply_name(&(request)), (expected))
+
+/* "answer 201", "problem in-progress", "operation", "pending". */
+const char *reply_name(struct idem_request *request);
+
+#endif /* IDEM_TEST_UNIT_ENGINE_HARNESS_H */
