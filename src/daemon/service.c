@@ -107,10 +107,9 @@ static void phase_set(struct idem_service *service, enum phase phase, int64_t lo
     service->phase_end_us = now_us(service) + longest_us;
 }
 
-/* Nothing new comes in, from outside or from the store. */
+/* No new work, from outside or from the store. Callers are still answered: 503, same key. */
 static void doors_shut(struct idem_service *service)
 {
-    idem_server_drain(service->server);
     idem_api_drain(service->api);
     idem_recovery_stop(service->recovery);
     idem_engine_drain(service->engine);
@@ -131,6 +130,7 @@ static void service_hurry(struct idem_service *service)
 
 static void service_leave(struct idem_service *service)
 {
+    idem_server_drain(service->server);
     phase_set(service, PHASE_LEAVING, LINGER_US);
 }
 
@@ -139,6 +139,7 @@ static void service_break(struct idem_service *service)
     idem_log(IDEM_LOG_ERROR, "store-broken", NULL, 0);
     phase_set(service, PHASE_BROKEN, LINGER_US);
     doors_shut(service);
+    idem_server_drain(service->server);
     idem_engine_hurry(service->engine);
 }
 
@@ -167,7 +168,7 @@ static void close_when_quiet(struct idem_service *service, bool late, enum idem_
 static void phase_step(struct idem_service *service)
 {
     bool late = now_us(service) >= service->phase_end_us;
-    bool idle = service_is_idle(service);
+    bool quiet = idem_engine_quiet(service->engine);
     if (service->store->broken && service->phase < PHASE_BROKEN) {
         service_break(service);
         return;
@@ -177,14 +178,14 @@ static void phase_step(struct idem_service *service)
     case PHASE_CLOSED:
         return;
     case PHASE_DRAINING:
-        if (idle) {
+        if (quiet) {
             service_leave(service);
         } else if (late) {
             service_hurry(service);
         }
         return;
     case PHASE_HURRYING:
-        if (idle) {
+        if (quiet) {
             service_leave(service);
         } else if (late) {
             idem_log(IDEM_LOG_ERROR, "stop-forced", NULL, 0);

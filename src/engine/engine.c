@@ -602,10 +602,14 @@ void idem_engine_hurry(struct idem_engine *engine)
     }
 }
 
+bool idem_engine_quiet(const struct idem_engine *engine)
+{
+    return engine->requests == 0 && engine->stats.flights == 0 && engine->queue.count == 0;
+}
+
 bool idem_engine_idle(const struct idem_engine *engine)
 {
-    return engine->requests == 0 && engine->reads == 0 && engine->stats.flights == 0 &&
-           engine->queue.count == 0;
+    return idem_engine_quiet(engine) && engine->reads == 0;
 }
 
 struct idem_engine_stats idem_engine_stats(const struct idem_engine *engine)

@@ -135,7 +135,10 @@ void idem_engine_drain(struct idem_engine *engine);
 /* Everybody still waiting gets its 202 now, calls that never left are ended. */
 void idem_engine_hurry(struct idem_engine *engine);
 
-/* Nothing is in flight any more. */
+/* No intent is in hand and nobody waits for one; reads may still run. */
+bool idem_engine_quiet(const struct idem_engine *engine);
+
+/* Nothing is in flight any more, reads neither. */
 bool idem_engine_idle(const struct idem_engine *engine);
 
 struct idem_engine_stats {

@@ -229,6 +229,8 @@ class Player:
             self.world.start()
         elif verb == "drain":
             self.world.service.send_signal(signal.SIGTERM)
+            port = self.world.port
+            self.world.wait_until(lambda: not self.world.answers(port, "/readyz"), "drains")
         elif line and not line.startswith("#") and verb not in ("set", "config"):
             raise Mismatch(f"not a line of a transcript: {line}")
 

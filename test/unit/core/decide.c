@@ -8,7 +8,7 @@
  * Method: scenes (scene.h) that a store would keep; each command runs twice and the rows are
  * audited after each, so a test here only says what it is about.
  */
-#include "scene.h"
+#include "unit/core/scene.h"
 
 static struct scene scene;
 

@@ -2,7 +2,7 @@
  * Rows are found by scope and by row number, guards are assertions, text goes into one arena that
  * grows until the scene ends. Order and refund numbers are looked up as decision.h tells a store.
  */
-#include "scene.h"
+#include "unit/core/scene.h"
 
 #define KEPT_MAX (4U * 1024U * 1024U)
 

@@ -10,7 +10,7 @@
  * current and from superseded attempts, about any send, and one time in eight with another id,
  * amount or place. A failure prints the life and its step; run it alone with the seed shown.
  */
-#include "scene.h"
+#include "unit/core/scene.h"
 
 #define LIVES     400
 #define STEPS     120

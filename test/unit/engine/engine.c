@@ -8,7 +8,7 @@
  * replaced and a provider that counts calls (harness.h). At the end of each test nothing may be in
  * flight.
  */
-#include "harness.h"
+#include "unit/engine/harness.h"
 
 static struct idem_request first;
 static struct idem_request second;

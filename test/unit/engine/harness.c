@@ -3,7 +3,7 @@
  * store's. A batch that is said to be unknown keeps its own answer DURABLE, as a store would that
  * can go on after an unknown commit; only its items say unknown.
  */
-#include "harness.h"
+#include "unit/engine/harness.h"
 
 #include "base/attr.h"
 #include "store/memory/memory.h"
