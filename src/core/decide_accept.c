@@ -182,7 +182,7 @@ static void refuse(struct idem_turn *turn, enum idem_problem problem)
         details.payment_id = facts->order_holder.id;
     } else if (problem == IDEM_PROBLEM_REFUND_EXISTS) {
         details.refund_id = facts->refund_holder.id;
-    } else if (turn->payment->row != 0 && problem != IDEM_PROBLEM_PAYMENT_MISSING) {
+    } else if (turn->payment->row != 0) { /* Not of a payment that is not the caller's. */
         details.payment_id = turn->payment->id;
     }
     idem_turn_acquire(turn);

@@ -398,15 +398,23 @@ static void after_the_end(struct idem_turn *turn)
     bool says_not =
         evidence->source == IDEM_SOURCE_QUERY && (evidence->outcome == IDEM_OUTCOME_REFUSED_FINAL ||
                                                   evidence->outcome == IDEM_OUTCOME_CLOSED_UNPAID);
-    bool contradicts = succeeded ? says_not : says_done;
-    if (!contradicts) {
+    bool other_money = !same_place(&turn->intent->effect, evidence) ||
+                       !same_money(&turn->intent->effect, evidence);
+    struct idem_str detail = { .len = 0 };
+    enum idem_case_kind kind = IDEM_CASE_CONTRADICTION;
+    if (succeeded && says_not) {
+        detail = IDEM_STR("the provider no longer knows it as done");
+    } else if (succeeded && says_done && other_money) {
+        detail = IDEM_STR("done once more, with another place, id, amount or currency");
+        kind = IDEM_CASE_MISMATCH;
+    } else if (!succeeded && says_done) {
+        detail = IDEM_STR("done at the provider after it failed here");
+    } else {
         return;
     }
-    struct idem_str detail = succeeded ? IDEM_STR("the provider no longer knows it as done")
-                                       : IDEM_STR("done at the provider after it failed here");
     idem_turn_write_intent(turn);
     idem_turn_event_send(turn, IDEM_EVENT_CONTRADICTED, evidence->send_no, detail);
-    idem_turn_case(turn, IDEM_CASE_CONTRADICTION, detail);
+    idem_turn_case(turn, kind, detail);
 }
 
 static void weigh(struct idem_turn *turn)

@@ -64,17 +64,20 @@ enum idem_reply_kind {
 
 /* One keyed request. Embed it; it is the engine's from submit to reap. */
 struct idem_request {
-    struct idem_store_item
-        item; /* command: kind ACCEPT or ABANDON, scope and request filled in; ids,
-                                    token and noise are the engine's to fill. */
+    /*
+     * Its command: kind ACCEPT or ABANDON, scope and request filled in. Ids, token and noise are the
+     * engine's to fill.
+     */
+    struct idem_store_item item;
     enum idem_in_flight in_flight;
     bool respond_async; /* 202 as soon as the claim is durable. */
 
     /* Valid once reaped. */
+    bool replayed;   /* False only for the request whose claim this was. */
+    bool identified; /* outcome.intent says which operation. */
+    bool claimed;    /* This request's own claim. */
     enum idem_reply_kind reply;
     enum idem_problem problem;
-    bool replayed;          /* False only for the request whose claim this was. */
-    bool identified;        /* outcome.intent says which operation. */
     int64_t retry_after_us; /* 0: no hint. */
     struct idem_outcome outcome;
 
@@ -82,9 +85,7 @@ struct idem_request {
     struct idem_list_node node;
     struct idem_list_node wait_node;
     int64_t deadline_us; /* Monotonic. */
-    bool claimed;        /* This request's own claim. */
     void *flight;
-    void *live;
 };
 
 enum idem_err idem_engine_create(const struct idem_engine_options *options,

@@ -112,20 +112,26 @@ static enum idem_evidence_source source_of(enum idem_call_kind kind)
     IDEM_UNREACHABLE();
 }
 
-/* The port had no room, so no byte left: that is proof for a send, and nothing for a question. */
+/*
+ * The port had no room, so no byte left: that is proof for a send, and nothing for a question. Text is
+ * kept in the call's memory, as a port does: the outcome's is refilled when the evidence is decided.
+ */
 static void call_refused(struct idem_engine *engine, struct idem_flight *flight)
 {
     const struct idem_effect *effect = &flight->outcome.intent.effect;
+    struct idem_buf kept;
+    idem_buf_init(&kept, flight->call.memory, sizeof(flight->call.memory));
     flight->call.evidence = (struct idem_evidence){
         .source = source_of(flight->call.kind),
         .outcome =
             flight->call.kind == IDEM_CALL_SEND ? IDEM_OUTCOME_NOT_EXECUTED : IDEM_OUTCOME_UNKNOWN,
-        .entry = effect->entry,
-        .account = effect->account,
-        .region = effect->region,
+        .entry = idem_buf_keep(&kept, effect->entry),
+        .account = idem_buf_keep(&kept, effect->account),
+        .region = idem_buf_keep(&kept, effect->region),
         .amount_minor = -1,
         .code = IDEM_STR("not_sent"),
     };
+    IDEM_ASSERT(!kept.full);
     queue_evidence(engine, flight);
 }
 

@@ -1,8 +1,8 @@
 /*
- * The door of every store: counts what is inside, checks the caller, and remembers `broken`.
+ * The door of every store: counts what is inside and checks the caller.
  *
- * `broken` is set here, on the engine's thread, when an UNKNOWN answer is handed over; what the
- * backend's own threads know stays theirs.
+ * Whether an UNKNOWN answer breaks the store is the backend's to say, in its reap: SQLite's process
+ * must start anew, a server is asked again on another connection.
  */
 #include "store/store.h"
 
@@ -65,7 +65,6 @@ void idem_store_reap(struct idem_store *store,
     IDEM_LIST_FOREACH (node, &batches) {
         struct idem_store_batch *batch = IDEM_CONTAINER_OF(node, struct idem_store_batch, node);
         IDEM_ASSERT(batch->answer != IDEM_STORE_NONE);
-        store->broken = store->broken || batch->answer == IDEM_STORE_UNKNOWN;
     }
     idem_list_join(ret_batches, &batches);
     idem_list_join(ret_reads, &reads);

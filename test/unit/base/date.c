@@ -45,7 +45,7 @@ static void known_moments_are_printed(void **state)
 static void every_day_is_what_the_c_library_says(void **state)
 {
     (void)state;
-    for (int64_t seconds = 12345; seconds < INT64_C(253402300800); seconds += 86399 * 7) {
+    for (int64_t seconds = 12345; seconds < INT64_C(253402300800); seconds += INT64_C(604793)) {
         time_t when = (time_t)seconds;
         struct tm parts;
         assert_non_null(gmtime_r(&when, &parts));
@@ -97,22 +97,28 @@ static void what_is_no_imf_fixdate_is_refused(void **state)
     }
 }
 
+static const char valid[] = "Sun, 06 Nov 1994 08:49:37 GMT";
+
+static void expect_refused_or_another(struct idem_str text)
+{
+    int64_t read_us = 0;
+    if (memcmp(text.data, valid, text.len) == 0 || !idem_date_parse_imf(text, &read_us)) {
+        return;
+    }
+    assert_int_not_equal(read_us, INT64_C(784111777) * US);
+    struct idem_str again = print(idem_date_print_imf, read_us);
+    assert_memory_equal(again.data, text.data, text.len);
+}
+
 static void a_changed_byte_never_reads_as_the_same_moment(void **state)
 {
     (void)state;
-    const char *valid = "Sun, 06 Nov 1994 08:49:37 GMT";
-    char text[30];
-    for (size_t at = 0; at < 29; at++) {
+    char text[sizeof(valid)];
+    for (size_t at = 0; at < sizeof(valid) - 1; at++) {
         for (int byte = 0; byte < 256; byte++) {
             memcpy(text, valid, sizeof(text));
             text[at] = (char)byte;
-            int64_t read_us = 0;
-            if (memcmp(text, valid, 29) != 0 &&
-                idem_date_parse_imf((struct idem_str){ .data = text, .len = 29 }, &read_us)) {
-                assert_int_not_equal(read_us, INT64_C(784111777) * US);
-                struct idem_str again = print(idem_date_print_imf, read_us);
-                assert_memory_equal(again.data, text, 29);
-            }
+            expect_refused_or_another((struct idem_str){ .data = text, .len = sizeof(text) - 1 });
         }
     }
 }

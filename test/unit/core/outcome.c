@@ -11,32 +11,56 @@
 #include "core/answer.h"
 #include "lib/test.h"
 
-/* Every value from zero below `count` has a name and no two share one. */
-#define EXPECT_NAMES(type, name_of, count)                               \
-    for (int i = 0; i < (int)(count); i++) {                             \
-        assert_true(strlen(name_of((type)i)) > 0);                       \
-        for (int j = 0; j < i; j++) {                                    \
-            assert_string_not_equal(name_of((type)i), name_of((type)j)); \
-        }                                                                \
+/* The names of one enum, by value. */
+#define NAMES(type, name_of)                \
+    static const char *name_of##_at(int at) \
+    {                                       \
+        return name_of((type)at);           \
     }
+
+NAMES(enum idem_intent_state, idem_intent_state_name)
+NAMES(enum idem_endpoint, idem_endpoint_name)
+NAMES(enum idem_effect_kind, idem_effect_kind_name)
+NAMES(enum idem_step, idem_step_name)
+NAMES(enum idem_event_kind, idem_event_kind_name)
+NAMES(enum idem_cause, idem_cause_name)
+NAMES(enum idem_case_kind, idem_case_kind_name)
+NAMES(enum idem_outcome_kind, idem_outcome_kind_name)
+NAMES(enum idem_evidence_source, idem_evidence_source_name)
+NAMES(enum idem_payment_state, idem_payment_state_name)
+NAMES(enum idem_refund_state, idem_refund_state_name)
+NAMES(enum idem_capture_mode, idem_capture_mode_name)
+NAMES(enum idem_advice_effect, idem_advice_effect_name)
+NAMES(enum idem_advice_retry, idem_advice_retry_name)
+
+/* Every value from zero below `count` has a name and no two share one. */
+static void expect_names(const char *(*name_at)(int), int count)
+{
+    for (int i = 0; i < count; i++) {
+        assert_true(strlen(name_at(i)) > 0);
+        for (int j = 0; j < i; j++) {
+            assert_string_not_equal(name_at(i), name_at(j));
+        }
+    }
+}
 
 static void every_stored_value_has_a_name_of_its_own(void **state)
 {
     (void)state;
-    EXPECT_NAMES(enum idem_intent_state, idem_intent_state_name, IDEM_INTENT_COUNT)
-    EXPECT_NAMES(enum idem_endpoint, idem_endpoint_name, IDEM_ENDPOINT_COUNT)
-    EXPECT_NAMES(enum idem_effect_kind, idem_effect_kind_name, IDEM_EFFECT_KIND_COUNT)
-    EXPECT_NAMES(enum idem_step, idem_step_name, IDEM_STEP_COUNT)
-    EXPECT_NAMES(enum idem_event_kind, idem_event_kind_name, IDEM_EVENT_KIND_COUNT)
-    EXPECT_NAMES(enum idem_cause, idem_cause_name, IDEM_CAUSE_COUNT)
-    EXPECT_NAMES(enum idem_case_kind, idem_case_kind_name, IDEM_CASE_KIND_COUNT)
-    EXPECT_NAMES(enum idem_outcome_kind, idem_outcome_kind_name, IDEM_OUTCOME_COUNT)
-    EXPECT_NAMES(enum idem_evidence_source, idem_evidence_source_name, IDEM_SOURCE_COUNT)
-    EXPECT_NAMES(enum idem_payment_state, idem_payment_state_name, IDEM_PAYMENT_COUNT)
-    EXPECT_NAMES(enum idem_refund_state, idem_refund_state_name, IDEM_REFUND_COUNT)
-    EXPECT_NAMES(enum idem_capture_mode, idem_capture_mode_name, IDEM_CAPTURE_MODE_COUNT)
-    EXPECT_NAMES(enum idem_advice_effect, idem_advice_effect_name, IDEM_EFFECT_DEPENDS)
-    EXPECT_NAMES(enum idem_advice_retry, idem_advice_retry_name, IDEM_RETRY_QUERY + 1)
+    expect_names(idem_intent_state_name_at, IDEM_INTENT_COUNT);
+    expect_names(idem_endpoint_name_at, IDEM_ENDPOINT_COUNT);
+    expect_names(idem_effect_kind_name_at, IDEM_EFFECT_KIND_COUNT);
+    expect_names(idem_step_name_at, IDEM_STEP_COUNT);
+    expect_names(idem_event_kind_name_at, IDEM_EVENT_KIND_COUNT);
+    expect_names(idem_cause_name_at, IDEM_CAUSE_COUNT);
+    expect_names(idem_case_kind_name_at, IDEM_CASE_KIND_COUNT);
+    expect_names(idem_outcome_kind_name_at, IDEM_OUTCOME_COUNT);
+    expect_names(idem_evidence_source_name_at, IDEM_SOURCE_COUNT);
+    expect_names(idem_payment_state_name_at, IDEM_PAYMENT_COUNT);
+    expect_names(idem_refund_state_name_at, IDEM_REFUND_COUNT);
+    expect_names(idem_capture_mode_name_at, IDEM_CAPTURE_MODE_COUNT);
+    expect_names(idem_advice_effect_name_at, IDEM_EFFECT_DEPENDS);
+    expect_names(idem_advice_retry_name_at, IDEM_RETRY_QUERY + 1);
 }
 
 static void an_endpoints_name_leads_back_to_it(void **state)

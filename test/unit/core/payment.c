@@ -259,31 +259,41 @@ static uint64_t pick(uint64_t below)
     return (noise >> 20) % below;
 }
 
+static void settle_capture(struct idem_payment *payment, struct model *model, bool moved)
+{
+    int64_t amount = 1 + (int64_t)pick((uint64_t)model->capture_pending_minor);
+    model->capture_pending_minor -= amount;
+    if (moved) {
+        model->captured_minor += amount;
+        idem_payment_captured(payment, amount, IDEM_PARTIAL_MANY);
+    } else {
+        idem_payment_capture_returned(payment, amount);
+    }
+}
+
+static void settle_refund(struct idem_payment *payment, struct model *model, bool moved)
+{
+    int64_t amount = 1 + (int64_t)pick((uint64_t)model->refund_pending_minor);
+    model->refund_pending_minor -= amount;
+    if (moved) {
+        model->refunded_minor += amount;
+        idem_payment_refunded(payment, amount);
+    } else {
+        idem_payment_refund_returned(payment, amount);
+    }
+}
+
 static void settle(struct idem_payment *payment, struct model *model)
 {
     bool moved = pick(2) == 0;
-    if (payment->canceling && pick(2) == 0) {
+    if (payment->canceling) {
         moved ? idem_payment_canceled(payment) : idem_payment_cancel_returned(payment);
     }
     if (model->capture_pending_minor > 0) {
-        int64_t amount = 1 + (int64_t)pick((uint64_t)model->capture_pending_minor);
-        model->capture_pending_minor -= amount;
-        model->captured_minor += moved ? amount : 0;
-        if (moved) {
-            idem_payment_captured(payment, amount, IDEM_PARTIAL_MANY);
-        } else {
-            idem_payment_capture_returned(payment, amount);
-        }
+        settle_capture(payment, model, moved);
     }
     if (model->refund_pending_minor > 0) {
-        int64_t amount = 1 + (int64_t)pick((uint64_t)model->refund_pending_minor);
-        model->refund_pending_minor -= amount;
-        model->refunded_minor += moved ? amount : 0;
-        if (moved) {
-            idem_payment_refunded(payment, amount);
-        } else {
-            idem_payment_refund_returned(payment, amount);
-        }
+        settle_refund(payment, model, moved);
     }
 }
 

@@ -61,6 +61,16 @@ static void every_code_is_a_name_and_stands_once(void **state)
     }
 }
 
+static const struct idem_problem_entry *entry_of(const char *code)
+{
+    for (int i = IDEM_PROBLEM_NONE + 1; i < IDEM_PROBLEM_COUNT; i++) {
+        if (strcmp(entry_at(i)->code, code) == 0) {
+            return entry_at(i);
+        }
+    }
+    return NULL;
+}
+
 /* DESIGN, section 6, the table of situations. */
 static void the_contract_is_what_the_design_says(void **state)
 {
@@ -92,18 +102,11 @@ static void the_contract_is_what_the_design_says(void **state)
         { "key-unknown", 404, "unknown", "same-key" },
     };
     for (size_t row = 0; row < sizeof(contract) / sizeof(contract[0]); row++) {
-        bool found = false;
-        for (int i = IDEM_PROBLEM_NONE + 1; i < IDEM_PROBLEM_COUNT; i++) {
-            const struct idem_problem_entry *entry = entry_at(i);
-            if (strcmp(entry->code, contract[row].code) != 0) {
-                continue;
-            }
-            found = true;
-            assert_int_equal(entry->status, contract[row].status);
-            assert_string_equal(idem_advice_effect_name(entry->effect), contract[row].effect);
-            assert_string_equal(idem_advice_retry_name(entry->retry), contract[row].retry);
-        }
-        assert_true(found);
+        const struct idem_problem_entry *entry = entry_of(contract[row].code);
+        assert_non_null(entry);
+        assert_int_equal(entry->status, contract[row].status);
+        assert_string_equal(idem_advice_effect_name(entry->effect), contract[row].effect);
+        assert_string_equal(idem_advice_retry_name(entry->retry), contract[row].retry);
     }
 }
 
@@ -160,9 +163,9 @@ static void page_print(struct idem_buf *page)
             "# Errors\n"
             "\n"
             "Everything a caller can be told instead of the result. Each comes as\n"
-            "`application/problem+json` (RFC 9457) with `type` = `urn:idem:problem:` and the code.\n"
-            "`effect` says whether anything happened under this key; `retry` says what to do. A code\n"
-            "never changes its meaning.\n"
+            "`application/problem+json` (RFC 9457); `type` is `urn:idem:problem:` and the code.\n"
+            "`effect` says whether anything happened under this key; `retry` says what to do. A\n"
+            "code never changes its meaning.\n"
             "\n"
             "Made from `src/core/problem.def`; `test/unit/core/problem.c` fails when they differ.\n"
             "\n"

@@ -4,7 +4,7 @@
  */
 #include "unit/core/scene.h"
 
-#define KEPT_MAX (4U * 1024U * 1024U)
+#define KEPT_MAX ((size_t)4 << 20)
 
 static void encode(const struct idem_effect_order *order, struct idem_buf *buf)
 {

@@ -30,6 +30,39 @@ static struct idem_scope scope_at(uint32_t index)
     return scope;
 }
 
+static void let_go(struct idem_live_table *table, const struct idem_scope *scope)
+{
+    struct idem_live *entry = idem_live_find(table, scope);
+    if (entry != NULL) {
+        entry->flight = NULL;
+    }
+    idem_live_drop(table, scope);
+}
+
+static void random_step(struct idem_live_table *table, bool held[SCOPES])
+{
+    uint32_t index = pick(SCOPES);
+    struct idem_scope scope = scope_at(index);
+    struct idem_live *entry = idem_live_find(table, &scope);
+    assert_int_equal(entry != NULL, held[index]);
+    if (entry != NULL) {
+        assert_ptr_equal(entry->flight, &held[index]); /* It is this one's. */
+    }
+    switch (pick(4)) {
+    case 0:
+        idem_live_get(table, &scope)->flight = &held[index];
+        held[index] = true;
+        return;
+    case 1: /* Not while a flight acts on it. */
+        idem_live_drop(table, &scope);
+        return;
+    default:
+        let_go(table, &scope);
+        held[index] = false;
+        return;
+    }
+}
+
 static void finds_what_an_array_finds(void **state)
 {
     (void)state;
@@ -37,38 +70,11 @@ static void finds_what_an_array_finds(void **state)
     assert_int_equal(idem_live_create(SCOPES, &table), IDEM_OK);
     bool held[SCOPES] = { false };
     for (int step = 0; step < STEPS; step++) {
-        uint32_t index = pick(SCOPES);
-        struct idem_scope scope = scope_at(index);
-        struct idem_live *entry = idem_live_find(table, &scope);
-        assert_int_equal(entry != NULL, held[index]);
-        if (entry != NULL) {
-            assert_ptr_equal(entry->flight, &held[index]); /* It is this one's. */
-        }
-        switch (pick(4)) {
-        case 0:
-            entry = idem_live_get(table, &scope);
-            entry->flight = &held[index];
-            held[index] = true;
-            break;
-        case 1: /* Not while a flight acts on it. */
-            idem_live_drop(table, &scope);
-            break;
-        default:
-            if (entry != NULL) {
-                entry->flight = NULL;
-            }
-            idem_live_drop(table, &scope);
-            held[index] = false;
-            break;
-        }
+        random_step(table, held);
     }
     for (uint32_t i = 0; i < SCOPES; i++) {
         struct idem_scope scope = scope_at(i);
-        struct idem_live *entry = idem_live_find(table, &scope);
-        if (entry != NULL) {
-            entry->flight = NULL;
-        }
-        idem_live_drop(table, &scope);
+        let_go(table, &scope);
     }
     idem_live_destroy(table);
 }

@@ -1,0 +1,32 @@
+/*
+ * usual.h - the one scene of a test and its usual commands in few words.
+ *
+ * Evidence is about the newest send of the current attempt.
+ */
+#ifndef IDEM_TEST_UNIT_CORE_USUAL_H
+#define IDEM_TEST_UNIT_CORE_USUAL_H
+
+#include "unit/core/scene.h"
+
+extern struct scene scene;
+
+int scene_setup(void **state);
+int scene_teardown(void **state);
+
+/* A scene of its own for a test. */
+#define SCENE_TEST(test) cmocka_unit_test_setup_teardown(test, scene_setup, scene_teardown)
+
+struct idem_release pay(const char *key, const char *entry);
+struct idem_release act(const char *key, enum idem_endpoint endpoint, const char *amount);
+struct idem_release learn(const char *key,
+                          enum idem_evidence_source source,
+                          enum idem_outcome_kind outcome);
+struct idem_release sent(const char *key, enum idem_outcome_kind outcome);  /* From the send. */
+struct idem_release asked(const char *key, enum idem_outcome_kind outcome); /* From a question. */
+void released(const char *key, const char *entry); /* Not executed, and nobody waits. */
+
+void expect_problem(struct idem_release release, enum idem_problem problem);
+const struct idem_answer *answer_of(const char *key);
+bool body_has(const char *key, const char *text);
+
+#endif /* IDEM_TEST_UNIT_CORE_USUAL_H */
