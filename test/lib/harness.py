@@ -5,9 +5,12 @@ holds, what the provider's ledger counted. Standard library only.
 """
 
 import contextlib
+import fcntl
+import hashlib
 import json
 import os
 import pathlib
+import random
 import shutil
 import signal
 import socket
@@ -50,15 +53,33 @@ PROFILES = {
 
 
 def sha256_hex(text):
-    import hashlib
-
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+class Port:
+    """
+    A port of its own. Below the range that the system hands out, so that no outgoing connection of
+    anybody takes it between two starts, and held by a lock against other worlds.
+    """
+
+    DIRECTORY = pathlib.Path(tempfile.gettempdir()) / "idem-test-ports"
+
+    def __init__(self):
+        self.DIRECTORY.mkdir(exist_ok=True)
+        while True:
+            self.number = random.randrange(11000, 32000)
+            self.lock = open(self.DIRECTORY / str(self.number), "w")
+            try:
+                fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                with socket.socket() as probe:
+                    probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                    probe.bind(("127.0.0.1", self.number))
+                return
+            except OSError:
+                self.lock.close()
+
+    def close(self):
+        self.lock.close()
 
 
 class Reply:
@@ -149,8 +170,8 @@ class World:
     def __init__(self, idem, settings=None, more="", start=True):
         self.idem = idem
         self.directory = pathlib.Path(tempfile.mkdtemp(prefix="idem-test-"))
-        self.sandbox_port = free_port()
-        self.port = free_port()
+        self.ports = [Port(), Port()]
+        self.sandbox_port, self.port = (port.number for port in self.ports)
         self.settings = {
             "lease_ms": 4000,
             "request_timeout_ms": 2000,
@@ -282,6 +303,8 @@ timings = {{ lease_ms = {setting["lease_ms"]}; ask_first_ms = {setting["ask_firs
                 except subprocess.TimeoutExpired:
                     process.kill()
                     process.wait()
+        for port in self.ports:
+            port.close()
         self.log.close()
         if not keep:
             shutil.rmtree(self.directory, ignore_errors=True)
