@@ -263,7 +263,7 @@ timings = {{ lease_ms = {setting["lease_ms"]}; ask_first_ms = {setting["ask_firs
         )
         self.wait_until(lambda: self.answers(self.sandbox_port, "/healthz"), "sandbox answers")
 
-    def start(self, crash_point=None, wait=True):
+    def start(self, crash_point=None, prepare=None):
         self.write_config()
         environment = dict(os.environ)
         environment["IDEM_TEST_PROVIDER_CREDENTIAL"] = "provider-secret"
@@ -275,12 +275,13 @@ timings = {{ lease_ms = {setting["lease_ms"]}; ask_first_ms = {setting["ask_firs
             stdout=self.log,
             stderr=self.log,
             env=environment,
+            preexec_fn=prepare,
+            restore_signals=prepare is None,
         )
-        if wait:
-            self.wait_until(
-                lambda: self.service.poll() is not None or self.answers(self.port, "/healthz"),
-                "service answers",
-            )
+        self.wait_until(
+            lambda: self.service.poll() is not None or self.answers(self.port, "/healthz"),
+            "service answers",
+        )
 
     def alive(self):
         return self.service is not None and self.service.poll() is None
