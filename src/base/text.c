@@ -14,7 +14,10 @@
 
 static char lower(char byte)
 {
-    return byte >= 'A' && byte <= 'Z' ? (char)(byte - 'A' + 'a') : byte;
+    if (byte >= 'A' && byte <= 'Z') {
+        return (char)(byte - 'A' + 'a');
+    }
+    return byte;
 }
 
 struct idem_str idem_str_from(const char *terminated)

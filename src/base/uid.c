@@ -70,25 +70,29 @@ static int hex_value(char byte)
     return -1;
 }
 
+static bool dashes_stand(struct idem_str text)
+{
+    return text.len == IDEM_UID_TEXT_LEN && text.data[8] == '-' && text.data[13] == '-' &&
+           text.data[18] == '-' && text.data[23] == '-';
+}
+
 bool idem_uid_parse(struct idem_str text, struct idem_uid *ret_uid)
 {
-    if (text.len != IDEM_UID_TEXT_LEN) {
+    if (!dashes_stand(text)) {
         return false;
     }
     struct idem_uid uid = { .bytes = { 0 } };
     size_t digit_count = 0;
     for (size_t i = 0; i < text.len; i++) {
         if (dash_stands_at(i)) {
-            if (text.data[i] != '-') {
-                return false;
-            }
             continue;
         }
         int value = hex_value(text.data[i]);
         if (value < 0) {
             return false;
         }
-        uid.bytes[digit_count / 2] = (uint8_t)(uid.bytes[digit_count / 2] << 4 | value);
+        uint8_t *byte = &uid.bytes[digit_count / 2];
+        *byte = (uint8_t)(*byte << 4 | value);
         digit_count += 1;
     }
     *ret_uid = uid;

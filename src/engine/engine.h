@@ -65,8 +65,8 @@ enum idem_reply_kind {
 /* One keyed request. Embed it; it is the engine's from submit to reap. */
 struct idem_request {
     /*
-     * Its command: kind ACCEPT or ABANDON, scope and request filled in. Ids, token and noise are the
-     * engine's to fill.
+     * Its command: kind ACCEPT or ABANDON, scope and request filled in. Ids, token and noise are
+     * the engine's to fill.
      */
     struct idem_store_item item;
     enum idem_in_flight in_flight;

@@ -113,8 +113,9 @@ static enum idem_evidence_source source_of(enum idem_call_kind kind)
 }
 
 /*
- * The port had no room, so no byte left: that is proof for a send, and nothing for a question. Text is
- * kept in the call's memory, as a port does: the outcome's is refilled when the evidence is decided.
+ * The port had no room, so no byte left: that is proof for a send, and nothing for a question.
+ * Text is kept in the call's memory, as a port does: the outcome's is refilled when the evidence is
+ * decided.
  */
 static void call_refused(struct idem_engine *engine, struct idem_flight *flight)
 {

@@ -1,9 +1,9 @@
 """
 A disk that takes no more: what callers are told, and what is there afterwards.
 
-Goal: a COMMIT that was not answered cleanly is told as 503 `outcome-unknown`, the process ends with
-its own exit status, and after a restart every answer that a caller got is there byte for byte, every
-key can be repeated, and each order executed once.
+Goal: a COMMIT that was not answered cleanly is told as 503 `outcome-unknown`, the process ends
+with its own exit status, and after a restart every answer that a caller got is there byte for
+byte, every key can be repeated, and each order executed once.
 
 Method: the service runs under a limit on the size of its files, which makes a write to the log fail
 in the middle of the work. Usage: disk.py IDEM
@@ -22,7 +22,7 @@ STORE_BROKE = 5  # docs/configuration.md, exit statuses.
 
 
 def limited(size):
-    """Runs in the service's process: no file may grow beyond `size` bytes, and no signal says so."""
+    """Runs in the service's process: no file may grow beyond `size` bytes, without a signal."""
 
     def prepare():
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)

@@ -181,6 +181,89 @@ static void a_provider_that_no_longer_knows_a_success_opens_a_case(void **state)
     EXPECT_STATE(&scene, "k", "succeeded");
 }
 
+static void the_same_success_again_opens_nothing(void **state)
+{
+    (void)state;
+    static const enum idem_evidence_source sources[] = { IDEM_SOURCE_SEND, IDEM_SOURCE_QUERY,
+                                                         IDEM_SOURCE_CLOSE };
+    scene_paid(&scene, "k", "closing", IDEM_CAPTURE_AUTOMATIC);
+    struct scene_intent before = *scene_intent(&scene, "k");
+    struct idem_payment payment = *scene_payment(&scene, "k");
+    for (size_t i = 0; i < 3; i++) {
+        EXPECT_RELEASE(learn("k", sources[i], IDEM_OUTCOME_SUCCESS), "nothing");
+        const struct scene_intent *after = scene_intent(&scene, "k");
+        assert_int_equal(after->row.version, before.row.version);
+        assert_int_equal(after->event_count, before.event_count);
+        assert_int_equal(after->case_count, 0);
+        assert_int_equal(scene_payment(&scene, "k")->version, payment.version);
+    }
+}
+
+/* Another success than the one that was settled: a second charge, as far as anybody knows. */
+static void expect_second_charge(struct idem_command command)
+{
+    struct scene_intent before = *scene_intent(&scene, "k");
+    struct idem_payment payment = *scene_payment(&scene, "k");
+    EXPECT_RELEASE(scene_run(&scene, &command), "nothing");
+    const struct scene_intent *after = scene_intent(&scene, "k");
+    assert_int_equal(after->case_count, before.case_count + 1);
+    assert_int_equal(after->last_case, IDEM_CASE_MISMATCH);
+    assert_int_equal(after->event_count, before.event_count + 1);
+    assert_int_equal(after->last_event, IDEM_EVENT_CONTRADICTED);
+
+    EXPECT_STATE(&scene, "k", "succeeded"); /* And its answer is audited (P4). */
+    assert_int_equal(after->row.due_us, 0);
+    assert_int_equal(after->row.finished_us, before.row.finished_us);
+    assert_int_equal(after->row.expires_us, before.row.expires_us);
+    assert_int_equal(after->row.effect.amount_minor, before.row.effect.amount_minor);
+    assert_true(idem_str_equal(after->row.effect.reference, before.row.effect.reference));
+    assert_int_equal(after->send_count, before.send_count);
+    assert_int_equal(after->sends[0].state, before.sends[0].state);
+    assert_int_equal(scene_payment(&scene, "k")->version, payment.version);
+    assert_int_equal(scene_payment(&scene, "k")->captured_minor, payment.captured_minor);
+}
+
+static struct idem_command success_again(enum idem_evidence_source source)
+{
+    return scene_evidence(&scene, "k", source, IDEM_OUTCOME_SUCCESS);
+}
+
+static void success_with_other_money_after_success_opens_a_case_and_changes_nothing_else(
+    void **state)
+{
+    (void)state;
+    scene_paid(&scene, "k", "dedup", IDEM_CAPTURE_AUTOMATIC);
+    for (int source = IDEM_SOURCE_SEND; source < IDEM_SOURCE_COUNT; source++) {
+        struct idem_command command = success_again((enum idem_evidence_source)source);
+        command.evidence.amount_minor += 1;
+        expect_second_charge(command);
+        command = success_again((enum idem_evidence_source)source);
+        command.evidence.amount_minor = -1; /* A success must say which money. */
+        expect_second_charge(command);
+        command = success_again((enum idem_evidence_source)source);
+        command.evidence.currency = IDEM_STR("JPY");
+        expect_second_charge(command);
+        command = success_again((enum idem_evidence_source)source);
+        command.evidence.effect_id = IDEM_STR("c0000000000000000000000000x");
+        expect_second_charge(command);
+    }
+}
+
+static void success_elsewhere_after_success_opens_a_case_and_changes_nothing_else(void **state)
+{
+    (void)state;
+    scene_paid(&scene, "k", "dedup", IDEM_CAPTURE_AUTOMATIC);
+    struct idem_command command = success_again(IDEM_SOURCE_QUERY);
+    command.evidence.entry = IDEM_STR("plain");
+    expect_second_charge(command);
+    command = success_again(IDEM_SOURCE_QUERY);
+    command.evidence.account = IDEM_STR("account-2");
+    expect_second_charge(command);
+    command = success_again(IDEM_SOURCE_QUERY);
+    command.evidence.region = IDEM_STR("region-2");
+    expect_second_charge(command);
+}
+
 /* ---- whose evidence counts ---- */
 
 static void expect_mismatch_parks(struct idem_command command)
@@ -357,6 +440,9 @@ int main(void)
         SCENE_TEST(success_after_failure_opens_a_case_and_changes_nothing_else),
         SCENE_TEST(success_after_abandoning_opens_a_case),
         SCENE_TEST(a_provider_that_no_longer_knows_a_success_opens_a_case),
+        SCENE_TEST(the_same_success_again_opens_nothing),
+        SCENE_TEST(success_with_other_money_after_success_opens_a_case_and_changes_nothing_else),
+        SCENE_TEST(success_elsewhere_after_success_opens_a_case_and_changes_nothing_else),
         SCENE_TEST(done_with_other_money_or_elsewhere_is_parked),
         SCENE_TEST(not_found_in_another_account_is_parked_and_never_a_reason_to_send),
         SCENE_TEST(nothing_is_sent_or_asked_under_another_account),

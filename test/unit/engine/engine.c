@@ -247,6 +247,30 @@ static void an_unknown_commit_is_run_again_and_calls_once(void **state)
     }
 }
 
+/* Whether a process may go on is the backend's to say. */
+static void an_unknown_commit_breaks_no_store_that_can_go_on(void **state)
+{
+    (void)state;
+    static const enum batch_fate fates[] = { BATCH_UNKNOWN_DONE, BATCH_UNKNOWN_LOST };
+    harness_start();
+    for (size_t i = 0; i < 2; i++) {
+        harness_fate(fates[i]);
+        harness_submit(harness_pay(&first, i == 0 ? "done" : "lost"));
+        struct idem_command ran = first.item.command;
+        assert_false(harness.store->broken);
+        assert_false(harness.store->stopped);
+        uint64_t commands = idem_engine_stats(harness.engine).commands;
+        harness_pass(SECOND);
+        EXPECT_REPLY(first, "answer 201");
+        assert_int_equal(idem_engine_stats(harness.engine).commands, commands + 2); /* + evidence */
+        const struct idem_command *again = &first.item.command;
+        assert_memory_equal(&again->token, &ran.token, sizeof(ran.token));
+        assert_memory_equal(&again->intent_id, &ran.intent_id, sizeof(ran.intent_id));
+        assert_int_equal(again->noise, ran.noise);
+        assert_int_equal(harness.sends, i + 1);
+    }
+}
+
 static void an_unknown_commit_stays_unknown_at_the_deadline(void **state)
 {
     (void)state;
@@ -314,6 +338,34 @@ static void evidence_that_nothing_left_is_repeated_too(void **state)
     harness_submit(harness_pay(&second, "k"));
     EXPECT_REPLY(second, "answer 201");
     assert_int_equal(harness.sends, 1);
+}
+
+/* Its text must not lie in the outcome, which an unanswered commit has spoilt. */
+static void evidence_that_nothing_left_still_says_whose_it_is_when_it_is_repeated(void **state)
+{
+    (void)state;
+    static const enum batch_fate fates[] = { BATCH_UNKNOWN_LOST, BATCH_UNKNOWN_DONE };
+    for (size_t i = 0; i < 2; i++) {
+        harness_begin();
+        harness_start();
+        harness.port_full = true;
+        harness_fate(BATCH_AS_IT_IS); /* The claim. */
+        harness_fate(fates[i]);       /* The evidence. */
+        harness_pay(&first, "k");
+        first.item.command.accept.wait_us = SECOND / 2; /* The first pause is longer. */
+        harness_submit(&first);
+        EXPECT_REPLY(first, "pending");
+        harness_pass(SECOND / 4);
+        EXPECT_REPLY(first, "problem not-executed");
+        const struct idem_read *read = harness_operation(&first);
+        assert_int_equal(read->intent.state, IDEM_INTENT_RELEASED); /* Elsewhere's is parked. */
+        assert_int_equal(read->send_count, 1);
+        assert_int_equal(read->sends[0].state, IDEM_SEND_NOT_EXECUTED);
+        assert_int_equal(harness.sends, 0);
+        if (i == 0) {
+            harness_end(); /* The last one is the teardown's. */
+        }
+    }
 }
 
 static void a_store_that_must_not_go_on_ends_everything_as_unknown(void **state)
@@ -502,10 +554,12 @@ int main(void)
         ENGINE_TEST(recoveries_have_a_limit_and_what_is_acted_on_is_left_alone),
         ENGINE_TEST(silence_is_asked_about_and_the_waiter_hears_the_answer),
         ENGINE_TEST(an_unknown_commit_is_run_again_and_calls_once),
+        ENGINE_TEST(an_unknown_commit_breaks_no_store_that_can_go_on),
         ENGINE_TEST(an_unknown_commit_stays_unknown_at_the_deadline),
         ENGINE_TEST(nothing_written_is_unavailable_and_the_key_is_free),
         ENGINE_TEST(evidence_is_repeated_until_it_is_durable_and_the_call_never),
         ENGINE_TEST(evidence_that_nothing_left_is_repeated_too),
+        ENGINE_TEST(evidence_that_nothing_left_still_says_whose_it_is_when_it_is_repeated),
         ENGINE_TEST(a_store_that_must_not_go_on_ends_everything_as_unknown),
         ENGINE_TEST(a_low_reserve_refuses_claims_and_settles),
         ENGINE_TEST(draining_refuses_new_work_and_lets_the_rest_end),

@@ -1,7 +1,7 @@
 /*
- * Answers of the store are replaced in a table of operations that stands in front of the memory
- * store's. A batch that is said to be unknown keeps its own answer DURABLE, as a store would that
- * can go on after an unknown commit; only its items say unknown.
+ * Answers of the store are replaced in a table of operations that stands in front of its own. An
+ * outcome is true only if its item is DURABLE, and a store may have filled it in part before it
+ * failed: behind every other answer there is nonsense here, so that nobody can rest on it.
  */
 #include "unit/engine/harness.h"
 
@@ -51,15 +51,23 @@ static void encode(const struct idem_effect_order *order, struct idem_buf *buf)
 static void set_answers(struct idem_store_batch *batch, enum idem_store_answer answer)
 {
     IDEM_LIST_FOREACH (node, &batch->items) {
-        IDEM_CONTAINER_OF(node, struct idem_store_item, node)->answer = answer;
+        struct idem_store_item *item = IDEM_CONTAINER_OF(node, struct idem_store_item, node);
+        item->answer = answer;
+        memset(item->outcome, 0x2a, sizeof(*item->outcome));
     }
+    batch->answer = answer;
+}
+
+static void wake_owner(const struct idem_store *store)
+{
+    store->options.wake(store->options.wake_context);
 }
 
 static void refuse(struct idem_store_batch *batch, enum idem_store_answer answer)
 {
     set_answers(batch, answer);
-    batch->answer = answer == IDEM_STORE_UNKNOWN ? IDEM_STORE_DURABLE : answer;
     idem_list_push(&harness.refused, &batch->node);
+    wake_owner(harness.store);
 }
 
 static enum batch_fate next_fate(void)
@@ -98,6 +106,19 @@ static void store_submit(struct idem_store *store, struct idem_store_batch *batc
     }
 }
 
+/* What an earlier look left in the read stays there: only DURABLE makes it true. */
+static void store_read(struct idem_store *store, struct idem_read *read)
+{
+    if (harness.reads_refused == 0) {
+        harness.store_ops->read(store, read);
+        return;
+    }
+    harness.reads_refused -= 1;
+    read->answer = IDEM_STORE_NOTHING;
+    idem_list_push(&harness.reads, &read->node);
+    wake_owner(store);
+}
+
 static void store_reap(struct idem_store *store,
                        struct idem_list *ret_batches,
                        struct idem_list *ret_reads)
@@ -105,8 +126,11 @@ static void store_reap(struct idem_store *store,
     if (harness.batches_held) {
         return;
     }
-    harness.store_ops->reap(store, ret_batches, ret_reads);
+    harness.store_ops->reap(store, ret_batches, &harness.reads);
     idem_list_join(ret_batches, &harness.refused);
+    if (!harness.reads_held) {
+        idem_list_join(ret_reads, &harness.reads);
+    }
 }
 
 static void wake(void *context)
@@ -228,27 +252,36 @@ void harness_begin(void)
     harness.options = idem_engine_options_default();
 }
 
+void harness_start_on(struct idem_store *store)
+{
+    struct idem_error error = { .text = "" };
+    harness.store = store;
+    harness.store_ops = store->ops;
+    harness.wrapped = *store->ops;
+    harness.wrapped.submit = store_submit;
+    harness.wrapped.read = store_read;
+    harness.wrapped.reap = store_reap;
+    store->ops = &harness.wrapped;
+    harness.options.store = store;
+    harness.options.port = &harness.port;
+    harness.options.rules = &harness.rules;
+    harness.options.clock = &harness.clock;
+    harness.options.random = &harness.random;
+    assert_int_equal(idem_engine_create(&harness.options, &harness.engine, &error), IDEM_OK);
+}
+
 void harness_start(void)
 {
     struct idem_error error = { .text = "" };
+    struct idem_store *store = NULL;
     const struct idem_store_options options = {
         .rules = &harness.rules,
         .clock = &harness.clock,
         .wake = wake,
         .scope_rule = IDEM_STR("endpoint"),
     };
-    assert_int_equal(idem_memory_open(&options, &harness.store, &error), IDEM_OK);
-    harness.store_ops = harness.store->ops;
-    harness.wrapped = *harness.store_ops;
-    harness.wrapped.submit = store_submit;
-    harness.wrapped.reap = store_reap;
-    harness.store->ops = &harness.wrapped;
-    harness.options.store = harness.store;
-    harness.options.port = &harness.port;
-    harness.options.rules = &harness.rules;
-    harness.options.clock = &harness.clock;
-    harness.options.random = &harness.random;
-    assert_int_equal(idem_engine_create(&harness.options, &harness.engine, &error), IDEM_OK);
+    assert_int_equal(idem_memory_open(&options, &store, &error), IDEM_OK);
+    harness_start_on(store);
 }
 
 void harness_end(void)

@@ -2,8 +2,9 @@
  * harness.h - an engine with everything around it in the test's hand: the clock, the dice, the
  * store's answers and the provider.
  *
- * The store is the memory store; its answers can be replaced one batch at a time. The port counts
- * calls and answers them by a rule or holds them until the test says what came back.
+ * The store is the memory store unless a test brings its own; its answers can be replaced one batch
+ * or read at a time. The port counts calls and answers them by a rule or holds them until the test
+ * says what came back.
  */
 #ifndef IDEM_TEST_UNIT_ENGINE_HARNESS_H
 #define IDEM_TEST_UNIT_ENGINE_HARNESS_H
@@ -17,7 +18,7 @@
 #define REQUESTS_MAX 1200
 #define SENT_MAX     8192
 
-/* What becomes of the next batch. */
+/* What becomes of the next batch. A store with threads of its own cannot take UNKNOWN_DONE. */
 enum batch_fate {
     BATCH_AS_IT_IS = 0,
     BATCH_UNKNOWN_DONE, /* Durable, but nobody says so. */
@@ -36,12 +37,15 @@ struct harness {
     struct idem_provider_rules entry;
     struct idem_rules rules;
     struct idem_store *store;
-    const struct idem_store_ops *store_ops; /* Of the memory store. */
+    const struct idem_store_ops *store_ops; /* The store's own. */
     struct idem_store_ops wrapped;
     enum batch_fate fates[16];
     size_t fate_count;
     struct idem_list refused; /* Batches that were not run. */
-    bool batches_held;        /* Nothing comes back while set. */
+    size_t reads_refused;     /* So many of the next reads are answered NOTHING. */
+    struct idem_list reads;   /* On their way back. */
+    bool reads_held;          /* They do not arrive while set. */
+    bool batches_held;        /* Nothing comes back while set, reads neither. */
 
     struct idem_port port;
     struct idem_list held; /* Calls without an answer yet. */
@@ -61,10 +65,11 @@ struct harness {
 
 extern struct harness harness;
 
-void harness_begin(void);                /* Options may be changed between this ... */
-void harness_start(void);                /* ... and this. */
-void harness_end(void);                  /* Expects an idle engine. */
-void harness_fate(enum batch_fate fate); /* Of one more batch. */
+void harness_begin(void);                        /* Options may be changed between this ... */
+void harness_start(void);                        /* ... and this. */
+void harness_start_on(struct idem_store *store); /* Likewise, over a store of the test's own. */
+void harness_end(void);                          /* Expects an idle engine. */
+void harness_fate(enum batch_fate fate);         /* Of one more batch. */
 void harness_step(void);
 void harness_pass(int64_t us); /* Time, then a step. */
 

@@ -31,7 +31,7 @@ static void fixture_wake(void *context)
     assert_int_equal(pthread_mutex_unlock(&fixture->mutex), 0);
 }
 
-static void fixture_wait(struct fixture *fixture)
+void fixture_wait(struct fixture *fixture)
 {
     assert_int_equal(pthread_mutex_lock(&fixture->mutex), 0);
     while (fixture->wake_count == 0) {

@@ -47,6 +47,9 @@ void fixture_open(struct fixture *fixture);
 void fixture_close(struct fixture *fixture);
 void fixture_deinit(struct fixture *fixture); /* Closes, and removes the files. */
 
+/* Waits until the store has called `wake` since the last wait. */
+void fixture_wait(struct fixture *fixture);
+
 /* Opens the file with options of the test's own; the store is given. */
 enum idem_err fixture_try_open(struct fixture *fixture,
                                struct idem_store **ret_store,
