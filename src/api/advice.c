@@ -27,7 +27,8 @@ static const char *advice(enum idem_problem problem)
     case IDEM_PROBLEM_METHOD_NOT_ALLOWED:
         return NOTHING_RECORDED "correct the request; as it is it will never be taken.";
     case IDEM_PROBLEM_DIGEST_MISMATCH:
-        return NOTHING_RECORDED "the body changed on its way or the digest is of another one.";
+        return "Nothing of this try was recorded: the body changed on its way, or the digest is of "
+               "another one. Send the request as it was meant, under the same key.";
     case IDEM_PROBLEM_UNAUTHENTICATED:
         return "Nothing was looked up, so whether an earlier try with this key ran is not known "
                "here; ask again with a valid credential.";
@@ -37,7 +38,8 @@ static const char *advice(enum idem_problem problem)
         return "Nothing was looked up, so whether an earlier try with this key ran is not known "
                "here; use a credential that is allowed to do this.";
     case IDEM_PROBLEM_NOT_FOUND:
-        return "Nothing was done; check the address.";
+        return "There is nothing here that you may see, which is no proof that nothing happened; "
+               "check the address, or ask by the key.";
     case IDEM_PROBLEM_KEY_UNKNOWN:
         return "That is no proof that nothing happened: a request may still be on its way. Send "
                "the same request under the same key, or abandon the key.";

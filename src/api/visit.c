@@ -108,6 +108,8 @@ static bool keyed_begin(struct idem_api *api,
     };
     struct idem_accept *accept = &visit->request.item.command.accept;
     accept->principal = visit->credential->principal;
+    accept->granted = visit->credential->providers;
+    accept->granted_count = visit->credential->provider_count;
     accept->endpoint = visit->route.endpoint;
     accept->payment_id = visit->route.id;
     accept->wait_us =
@@ -334,7 +336,8 @@ void idem_visit_begin(struct idem_api *api, struct idem_exchange *exchange)
         return;
     }
     if (route.kind == IDEM_ROUTE_HEALTH || route.kind == IDEM_ROUTE_READY) {
-        state_answer(api, exchange, route.kind == IDEM_ROUTE_HEALTH || !api->draining);
+        bool ready = !api->draining && idem_engine_takes_work(api->options.engine);
+        state_answer(api, exchange, route.kind == IDEM_ROUTE_HEALTH || ready);
         return;
     }
     const struct idem_credential *credential = caller_find(api, exchange, request);

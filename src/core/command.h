@@ -38,6 +38,9 @@ struct idem_accept {
     struct idem_str effect_id_tail; /* Without the kind letter. */
     int64_t wait_us;                /* How long the caller will wait, from now. */
     int64_t first_sent_us;          /* Repeatability-First-Sent; 0: not said. */
+    /* The provider entries that the principal was granted; NULL: every one. */
+    const struct idem_str *granted;
+    size_t granted_count;
 
     /* payments.create */
     struct idem_str order_no;
@@ -113,6 +116,7 @@ struct idem_command {
     int64_t now_us;
     int64_t mono_us;
     int64_t incarnation;
+    int64_t memory_since_us; /* Wall time since when this store has records; 0: not known. */
 
     /* Spent by the decision if it needs them. */
     struct idem_uid token;

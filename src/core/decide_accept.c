@@ -15,6 +15,7 @@
 #include "core/decide_internal.h"
 
 #include "base/bug.h"
+#include "base/clock.h"
 #include "base/currency.h"
 #include "base/money.h"
 
@@ -164,6 +165,11 @@ static struct idem_str refusal_detail(enum idem_problem problem)
             "Nothing was executed for this request. Look at the refund that holds the "
             "number before you refund again.");
     }
+    if (problem == IDEM_PROBLEM_STATE_CONFLICT) {
+        return IDEM_STR(
+            "Nothing was executed for this request, and this key will never execute "
+            "anything. Look at the payment before deciding anew.");
+    }
     return IDEM_STR(
         "Nothing was executed, and this key will never execute anything. Correct the "
         "request and send it under a new key.");
@@ -241,6 +247,16 @@ static enum idem_problem wanted_amount(const struct idem_turn *turn, int64_t *re
     return IDEM_PROBLEM_NONE;
 }
 
+static bool is_granted(const struct idem_accept *accept, struct idem_str entry)
+{
+    for (size_t i = 0; accept->granted != NULL && i < accept->granted_count; i++) {
+        if (idem_str_equal(accept->granted[i], entry)) {
+            return true;
+        }
+    }
+    return accept->granted == NULL;
+}
+
 static void act_on_payment(struct idem_turn *turn)
 {
     const struct idem_accept *accept = &turn->command->accept;
@@ -249,6 +265,11 @@ static void act_on_payment(struct idem_turn *turn)
     if (payment->row == 0 || !idem_str_equal(payment->principal, accept->principal)) {
         *turn->payment = (struct idem_payment){ .row = 0 };
         refuse(turn, IDEM_PROBLEM_PAYMENT_MISSING);
+        return;
+    }
+    if (!is_granted(accept, payment->entry)) {
+        *turn->intent = turn->facts->intent;
+        idem_turn_reply(turn, IDEM_PROBLEM_FORBIDDEN, false);
         return;
     }
     const struct idem_effect place = {
@@ -336,11 +357,19 @@ static void reclaim(struct idem_turn *turn)
     start(turn);
 }
 
+/* What was first sent before this may have been forgotten, or recorded in another store. */
+static int64_t memory_begins_us(const struct idem_turn *turn)
+{
+    int64_t kept_since_us = turn->command->now_us - turn->rules->answer_retention_us;
+    int64_t born_us = turn->command->memory_since_us;
+    born_us -= born_us % IDEM_US_PER_SECOND; /* The header has no fractions. */
+    return born_us > kept_since_us ? born_us : kept_since_us;
+}
+
 static void accept_absent(struct idem_turn *turn)
 {
     const struct idem_accept *accept = &turn->command->accept;
-    int64_t memory_begins_us = turn->command->now_us - turn->rules->answer_retention_us;
-    if (accept->first_sent_us != 0 && accept->first_sent_us < memory_begins_us) {
+    if (accept->first_sent_us != 0 && accept->first_sent_us < memory_begins_us(turn)) {
         idem_turn_reply(turn, IDEM_PROBLEM_TOO_OLD, false);
         return;
     }

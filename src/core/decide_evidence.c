@@ -309,6 +309,23 @@ static bool refusal_is_ours(const struct idem_effect *effect, const struct idem_
     return idem_str_equal(effect->id, evidence->effect_id) && !other_amount && !other_currency;
 }
 
+/*
+ * A refused send while another is unresolved. Where the provider can be asked, it is. Where it cannot,
+ * but deduplicates on our id and its window is open, the refusal is what it remembers under that id:
+ * whatever is still on the wire gets the same (docs/decisions/0006).
+ */
+static bool refusal_covers_open_sends(const struct idem_turn *turn)
+{
+    const struct idem_provider_rules *provider =
+        idem_rules_place(turn->rules, &turn->intent->effect);
+    if (provider == NULL) {
+        return false;
+    }
+    struct idem_recovery_view view = idem_turn_view(turn, provider);
+    return view.capability->query == IDEM_QUERY_NONE && view.capability->dedup_window_us > 0 &&
+           view.now_us < idem_recovery_window_end_us(view.capability, view.oldest_open_us);
+}
+
 /* "This id can no longer succeed", about an intent that is not final. */
 static void refused(struct idem_turn *turn)
 {
@@ -319,7 +336,7 @@ static void refused(struct idem_turn *turn)
     }
     if (evidence->source == IDEM_SOURCE_SEND) {
         resolve_send(turn, IDEM_SEND_REFUSED);
-        if (open_sends(turn) > 0) {
+        if (open_sends(turn) > 0 && !refusal_covers_open_sends(turn)) {
             idem_turn_event_send(turn, IDEM_EVENT_SEND_REFUSED, evidence->send_no, evidence->code);
             silence(turn);
             return;
@@ -330,7 +347,7 @@ static void refused(struct idem_turn *turn)
 
 /*
  * "Closed, and nothing moved" is final only where the provider declares it, and only as the
- * answer to a question: the answer to the close itself may be about to be overtaken.
+ * answer to a question: the answer to a close, or to a send that met one, is asked about.
  */
 static void closed_unpaid(struct idem_turn *turn)
 {
@@ -339,7 +356,7 @@ static void closed_unpaid(struct idem_turn *turn)
     enum idem_evidence_source source = turn->command->evidence.source;
     bool is_final =
         provider != NULL && provider->capability[turn->intent->effect.kind].close_is_final;
-    if (is_final && source != IDEM_SOURCE_CLOSE) {
+    if (is_final && source == IDEM_SOURCE_QUERY) {
         refused(turn);
         return;
     }

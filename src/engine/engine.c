@@ -277,6 +277,12 @@ static bool serve_from_cache(struct idem_engine *engine, struct idem_request *re
     IDEM_UNREACHABLE();
 }
 
+bool idem_engine_takes_work(const struct idem_engine *engine)
+{
+    const struct idem_store *store = engine->options.store;
+    return !engine->draining && !store->broken && !store->stopped && !engine->reserve_low;
+}
+
 static bool may_admit(const struct idem_engine *engine, const struct idem_request *request)
 {
     const struct idem_store *store = engine->options.store;

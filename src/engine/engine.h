@@ -130,6 +130,9 @@ void idem_engine_reap_due_reads(struct idem_engine *engine, struct idem_list *re
 /* New claims are refused while set: disk below its reserve. Settling never is. */
 void idem_engine_set_reserve_low(struct idem_engine *engine, bool low);
 
+/* False while every new claim would be refused: stopping, disk below its reserve, store broken. */
+bool idem_engine_takes_work(const struct idem_engine *engine);
+
 /* New requests are refused; what is in flight goes on. */
 void idem_engine_drain(struct idem_engine *engine);
 

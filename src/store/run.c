@@ -66,7 +66,8 @@ static void batch_stamp(struct idem_run *run, struct idem_store_batch *batch)
         if (command->now_us == 0) {
             command->mono_us = mono_us;
             command->now_us = now_us;
-            command->incarnation = run->incarnation;
+            command->incarnation = run->opening.incarnation;
+            command->memory_since_us = run->opening.memory_since_us;
         }
     }
 }
@@ -314,11 +315,13 @@ static void batch_answer(struct idem_store_batch *batch, enum idem_store_answer 
 void idem_run_init(struct idem_run *run,
                    struct idem_rows *rows,
                    const struct idem_store_options *options,
-                   int64_t incarnation)
+                   struct idem_run_opening opening)
 {
+    IDEM_ASSERT(opening.incarnation > 0);
+    IDEM_ASSERT(opening.memory_since_us >= 0);
     run->rows = rows;
     run->options = options;
-    run->incarnation = incarnation;
+    run->opening = opening;
     run->broken = false;
 }
 

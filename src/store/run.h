@@ -17,10 +17,16 @@
 
 #define IDEM_RUN_MEMORY_MAX 65536
 
+/* Which opening of the store it is; commands are stamped with it. */
+struct idem_run_opening {
+    int64_t incarnation;
+    int64_t memory_since_us; /* Wall time since when the store has records; 0: not known. */
+};
+
 struct idem_run {
     struct idem_rows *rows;                   /* Borrowed. */
     const struct idem_store_options *options; /* Borrowed. */
-    int64_t incarnation;
+    struct idem_run_opening opening;
     bool broken; /* A commit was not answered cleanly: nothing runs any more. */
     struct idem_facts facts;
     struct idem_decision decision;
@@ -31,7 +37,7 @@ struct idem_run {
 void idem_run_init(struct idem_run *run,
                    struct idem_rows *rows,
                    const struct idem_store_options *options,
-                   int64_t incarnation);
+                   struct idem_run_opening opening);
 
 /* Fills every item's outcome and answer, and the batch's. */
 void idem_run_batch(struct idem_run *run, struct idem_store_batch *batch);

@@ -70,6 +70,12 @@ void idem_store_reap(struct idem_store *store,
     idem_list_join(ret_reads, &reads);
 }
 
+void idem_store_break(struct idem_store *store)
+{
+    store_check(store);
+    store->broken = true;
+}
+
 void idem_store_stop(struct idem_store *store)
 {
     store_check(store);

@@ -158,7 +158,7 @@ struct idem_store {
     size_t batches_in_flight;
     size_t batches_in_flight_max; /* How many the backend can work on; 1 for sqlite. */
     size_t reads_in_flight;
-    bool broken; /* An answer was UNKNOWN and this process must not go on: exit and start anew. */
+    bool broken; /* This process must not go on with it: exit and start anew. */
     bool stopped;
 };
 
@@ -172,6 +172,9 @@ void idem_store_read(struct idem_store *store, struct idem_read *read);
 void idem_store_reap(struct idem_store *store,
                      struct idem_list *ret_batches,
                      struct idem_list *ret_reads);
+
+/* Something outside says that what lies under the store is not what was opened: `broken` from now. */
+void idem_store_break(struct idem_store *store);
 
 /* Accepts nothing more. What was accepted still completes and must still be reaped. */
 void idem_store_stop(struct idem_store *store);

@@ -88,8 +88,11 @@ enum idem_err idem_memory_open(const struct idem_store_options *options,
         .batches_in_flight_max = 1,
     };
     idem_memory_rows_init(&memory->rows);
-    idem_run_init(&memory->run, &memory->rows.rows, &memory->base.options,
-                  memory->base.incarnation);
+    struct idem_run_opening opening = {
+        .incarnation = memory->base.incarnation,
+        .memory_since_us = idem_clock_wall_us(options->clock),
+    };
+    idem_run_init(&memory->run, &memory->rows.rows, &memory->base.options, opening);
     *ret_store = &memory->base;
     return IDEM_OK;
 }

@@ -3,10 +3,14 @@
  *
  * Order matters:
  *
- *   1. Our own lock, on PATH.lock. SQLite's locks say nothing about a process that is merely idle,
- *      and are dropped by any close() of the database file; this one is held until we close it or
- *      die, by whatever death. The lock file is never removed: removing it would let two processes
- *      lock two different files of one name.
+ *   1. Our own locks, on PATH.lock and on the database file itself. SQLite's locks say nothing
+ *      about a process that is merely idle; ours are held until we close them or die, by whatever
+ *      death. The lock file is never removed: removing it would let two processes lock two
+ *      different files of one name. It guards the name and the log files beside it; the lock on
+ *      the database guards the file under whatever other name it is mounted. A second hard link is
+ *      refused outright: whoever opened that name would look for another log. They are BSD locks,
+ *      which live apart from SQLite's own; but closing any descriptor of the database drops those,
+ *      so ours is closed after the connections.
  *   2. Whose file is it? Asked before anything is written to it.
  *   3. A full checkpoint. An earlier process may have died after a failed flush, when the system's
  *      cache still showed what the disk never got. Checkpointing writes the log's content again
@@ -32,21 +36,22 @@
 #define LOCK_SUFFIX     ".lock"
 #define DIGEST_HEX_MAX  (2 * IDEM_DIGEST_SIZE + 1)
 
-/* Makes the file if it is absent, and its name durable. Gives its absolute name. */
-static enum idem_err file_make(const char *path, char **ret_path, struct idem_error *reterr)
+/* Makes the file if it is absent, and opens it. Gives its absolute name. */
+static enum idem_err file_make(struct idem_sqlite_file *file,
+                               const char *path,
+                               char **ret_path,
+                               struct idem_error *reterr)
 {
     struct stat info;
     if (stat(path, &info) == 0 && !S_ISREG(info.st_mode)) {
         return idem_error_set(reterr, IDEM_E_STORE, "%s is not a file; name a file for the store",
                               path);
     }
-    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, S_IRUSR | S_IWUSR);
-    if (fd < 0) {
+    file->database_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, S_IRUSR | S_IWUSR);
+    if (file->database_fd < 0) {
         return idem_error_set(reterr, IDEM_E_SYSTEM, "cannot open the store %s: %s", path,
                               strerror(errno));
     }
-    (void)close(fd); /* Nothing was written; SQLite opens it again. */
-
     *ret_path = realpath(path, NULL);
     if (*ret_path == NULL) {
         return idem_error_set(reterr, IDEM_E_SYSTEM, "cannot resolve %s: %s", path,
@@ -77,7 +82,23 @@ static enum idem_err directory_sync(const char *path, struct idem_error *reterr)
                                    path, strerror(cause));
 }
 
-static enum idem_err file_lock(struct idem_sqlite_file *file,
+/* Takes the lock on an open file, which is called `name`, of the store `path`. */
+static enum idem_err lock_take(int fd,
+                               const char *name,
+                               const char *path,
+                               struct idem_error *reterr)
+{
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0) {
+        return IDEM_OK;
+    }
+    return errno == EWOULDBLOCK
+               ? idem_error_set(reterr, IDEM_E_STORE, "another process serves %s; stop it first",
+                                path)
+               : idem_error_set(reterr, IDEM_E_SYSTEM, "cannot lock %s: %s", name,
+                                strerror(errno));
+}
+
+static enum idem_err name_lock(struct idem_sqlite_file *file,
                                const char *path,
                                struct idem_error *reterr)
 {
@@ -88,18 +109,31 @@ static enum idem_err file_lock(struct idem_sqlite_file *file,
     }
     (void)snprintf(name, size, "%s%s", path, LOCK_SUFFIX); /* It fits: the size is counted. */
     file->lock_fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC, S_IRUSR | S_IWUSR);
-    enum idem_err err = IDEM_OK;
-    if (file->lock_fd < 0) {
-        err = idem_error_set(reterr, IDEM_E_SYSTEM, "cannot open %s: %s", name, strerror(errno));
-    } else if (flock(file->lock_fd, LOCK_EX | LOCK_NB) != 0) {
-        err = errno == EWOULDBLOCK
-                  ? idem_error_set(reterr, IDEM_E_STORE, "another process serves %s; stop it first",
-                                   path)
-                  : idem_error_set(reterr, IDEM_E_SYSTEM, "cannot lock %s: %s", name,
-                                   strerror(errno));
-    }
+    enum idem_err err = file->lock_fd < 0 ? idem_error_set(reterr, IDEM_E_SYSTEM,
+                                                           "cannot open %s: %s", name,
+                                                           strerror(errno))
+                                          : lock_take(file->lock_fd, name, path, reterr);
     free(name);
     return err;
+}
+
+/* The file itself, under whatever name. */
+static enum idem_err database_lock(struct idem_sqlite_file *file,
+                                   const char *path,
+                                   struct idem_error *reterr)
+{
+    struct stat info;
+    if (fstat(file->database_fd, &info) != 0) {
+        return idem_error_set(reterr, IDEM_E_SYSTEM, "cannot look at %s: %s", path,
+                              strerror(errno));
+    }
+    if (info.st_nlink > 1) {
+        return idem_error_set(reterr, IDEM_E_STORE,
+                              "%s has %llu names (hard links), and its log is found by only one "
+                              "of them; remove the others, or serve a copy",
+                              path, (unsigned long long)info.st_nlink);
+    }
+    return lock_take(file->database_fd, path, path, reterr);
 }
 
 static enum idem_err database_error(sqlite3 *handle, const char *what, struct idem_error *reterr)
@@ -298,6 +332,11 @@ static enum idem_err schema_make(sqlite3 *handle,
     if (err == IDEM_OK) {
         err = meta_write(handle, "scope_rule", options->scope_rule, reterr);
     }
+    if (err == IDEM_OK) {
+        idem_buf_reset(&check);
+        idem_buf_add_i64(&check, idem_clock_wall_us(options->clock));
+        err = meta_write(handle, "created_us", idem_buf_str(&check), reterr);
+    }
     return err;
 }
 
@@ -356,6 +395,15 @@ static enum idem_err incarnation_raise(struct idem_sqlite_file *file, struct ide
     return meta_write(file->writer, "incarnation", idem_buf_str(&text), reterr);
 }
 
+/* A store that was made without a birth time has none: 0. */
+static enum idem_err created_read(struct idem_sqlite_file *file, struct idem_error *reterr)
+{
+    int rc = value_read(file->writer, "SELECT value FROM meta WHERE key = 'created_us'",
+                        &file->created_us, NULL);
+    return rc == SQLITE_OK ? IDEM_OK
+                           : database_error(file->writer, "cannot read the store", reterr);
+}
+
 /* One transaction: schema if new, configuration compared, new incarnation. */
 static enum idem_err incarnation_begin(struct idem_sqlite_file *file,
                                        const struct idem_store_options *options,
@@ -375,6 +423,10 @@ static enum idem_err incarnation_begin(struct idem_sqlite_file *file,
     }
     if (err == IDEM_OK) {
         err = database_exec(file->writer, "COMMIT", "cannot write the store", reterr);
+    }
+    if (err == IDEM_OK && is_new) {
+        /* Into the file itself: without its log it must not look like one that is yet to begin. */
+        err = checkpoint_fully(file->writer, reterr);
     }
     return err; /* Closing the connection undoes what was not committed. */
 }
@@ -399,12 +451,15 @@ enum idem_err idem_sqlite_file_open(struct idem_sqlite_file *file,
 {
     char *absolute = NULL;
     bool is_new = false;
-    *file = (struct idem_sqlite_file){ .lock_fd = -1 };
+    *file = (struct idem_sqlite_file){ .lock_fd = -1, .database_fd = -1 };
 
-    enum idem_err err = file_make(path, &absolute, reterr);
+    enum idem_err err = file_make(file, path, &absolute, reterr);
     if (err == IDEM_OK) {
         IDEM_ASSERT(absolute != NULL);
-        err = file_lock(file, absolute, reterr);
+        err = name_lock(file, absolute, reterr);
+    }
+    if (err == IDEM_OK) {
+        err = database_lock(file, absolute, reterr);
     }
     if (err == IDEM_OK) {
         err = directory_sync(absolute, reterr);
@@ -428,6 +483,9 @@ enum idem_err idem_sqlite_file_open(struct idem_sqlite_file *file,
         err = incarnation_begin(file, options, is_new, reterr);
     }
     if (err == IDEM_OK) {
+        err = created_read(file, reterr);
+    }
+    if (err == IDEM_OK) {
         err = newest_find(file, reterr);
     }
     if (err == IDEM_OK) {
@@ -446,6 +504,10 @@ void idem_sqlite_file_close(struct idem_sqlite_file *file)
     (void)sqlite3_close(file->writer);
     file->reader = NULL;
     file->writer = NULL;
+    if (file->database_fd >= 0) {
+        (void)close(file->database_fd); /* Gives the lock back, and drops all of SQLite's. */
+        file->database_fd = -1;
+    }
     if (file->lock_fd >= 0) {
         (void)close(file->lock_fd); /* Gives the lock back. */
         file->lock_fd = -1;

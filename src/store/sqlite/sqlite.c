@@ -8,6 +8,9 @@
  * is shared but `broken`: once a commit was not answered cleanly, the writer decides nothing more
  * and the reader answers nothing more, because what it would show may not be there after a restart.
  *
+ * The same goes for a file that another process has opened since: one file has one process, so this
+ * one is over, and a start that finds the other's lock says so.
+ *
  * Checkpoints are the writer's, after a batch was answered, so that no caller of that batch waits
  * for one: a passive one every CHECKPOINT_FRAMES, which leaves readers alone and restarts the log
  * if none stands in the way; from FINISH_FRAMES on one that waits for readers, or the log would
@@ -73,6 +76,9 @@ static void wake(const struct idem_sqlite *sqlite)
 static void batch_run(struct idem_sqlite *sqlite, struct idem_store_batch *batch)
 {
     idem_run_batch(&sqlite->run, batch);
+    if (batch->answer == IDEM_STORE_WRONG_NODE) {
+        sqlite->run.broken = true;
+    }
     if (sqlite->run.broken) {
         atomic_store(&sqlite->broken, true);
     }
@@ -254,8 +260,11 @@ enum idem_err idem_sqlite_open(const char *path,
     if (err == IDEM_OK) {
         sqlite->base.incarnation = sqlite->file.incarnation;
         idem_clock_raise(options->clock, sqlite->file.newest_us);
-        idem_run_init(&sqlite->run, &sqlite->writer.rows, &sqlite->base.options,
-                      sqlite->file.incarnation);
+        struct idem_run_opening opening = {
+            .incarnation = sqlite->file.incarnation,
+            .memory_since_us = sqlite->file.created_us,
+        };
+        idem_run_init(&sqlite->run, &sqlite->writer.rows, &sqlite->base.options, opening);
         queues_make(sqlite);
         err = threads_start(sqlite, reterr);
     }

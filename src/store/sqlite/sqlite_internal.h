@@ -73,9 +73,11 @@ void idem_sqlite_connection_deinit(struct idem_sqlite_connection *connection);
 struct idem_sqlite_file {
     sqlite3 *writer; /* The connections are whoever takes them and sets these to NULL. */
     sqlite3 *reader;
-    int lock_fd; /* -1: none. Held as long as the process may write. */
+    int lock_fd;     /* Of PATH.lock; -1: none. Held as long as the process may write. */
+    int database_fd; /* Of the file itself, for its lock alone; likewise. */
     int64_t incarnation;
-    int64_t newest_us; /* The newest time that was stored; 0: none. */
+    int64_t created_us; /* When the store was made; 0: not known. */
+    int64_t newest_us;  /* The newest time that was stored; 0: none. */
 };
 
 enum idem_err idem_sqlite_file_open(struct idem_sqlite_file *file,

@@ -241,6 +241,23 @@ static void another_principals_payment_does_not_exist_and_shows_nothing(void **s
     expect_stored("d", scene_run(&scene, &command), IDEM_PROBLEM_PAYMENT_MISSING);
 }
 
+static void acting_on_a_payment_needs_a_grant_of_its_provider(void **state)
+{
+    (void)state;
+    scene_paid(&scene, "auth", "plain", IDEM_CAPTURE_MANUAL);
+    const struct idem_str granted[] = { IDEM_STR("dedup") };
+    struct idem_command command = scene_act(&scene, "c", IDEM_ENDPOINT_PAYMENTS_CAPTURE, "1.00");
+    command.accept.granted = granted;
+    command.accept.granted_count = IDEM_ARRAY_COUNT(granted);
+    struct idem_release release = scene_run(&scene, &command);
+    assert_int_equal(release.kind, IDEM_RELEASE_REPLY);
+    assert_int_equal(release.problem, IDEM_PROBLEM_FORBIDDEN);
+    assert_int_equal(scene.intent_count, 1); /* Nothing is stored; the key is free. */
+    command.accept.granted_count = 0;
+    release = scene_run(&scene, &command);
+    assert_int_equal(release.problem, IDEM_PROBLEM_FORBIDDEN);
+}
+
 static void captures_cancels_and_refunds_settle_and_return(void **state)
 {
     (void)state;
@@ -499,6 +516,7 @@ int main(void)
         SCENE_TEST(what_the_facts_refuse_is_final_and_replayed),
         SCENE_TEST(a_part_is_refused_where_only_the_whole_is_taken),
         SCENE_TEST(another_principals_payment_does_not_exist_and_shows_nothing),
+        SCENE_TEST(acting_on_a_payment_needs_a_grant_of_its_provider),
         SCENE_TEST(captures_cancels_and_refunds_settle_and_return),
         SCENE_TEST(a_released_key_runs_again_on_a_new_row_with_the_same_id_and_bytes),
         SCENE_TEST(a_released_key_waits_again_without_a_place),

@@ -127,6 +127,23 @@ static void the_second_send_refused_says_nothing_while_the_first_is_open(void **
     EXPECT_STATE(&scene, "k", "failed");
 }
 
+static void a_refused_repeat_settles_where_the_id_is_remembered_and_nobody_can_ask(void **state)
+{
+    (void)state;
+    (void)pay("k", "mute");
+    (void)sent("k", IDEM_OUTCOME_UNKNOWN);
+    EXPECT_RELEASE(scene_make_due(&scene, "k"), "send");
+    EXPECT_RELEASE(sent("k", IDEM_OUTCOME_REFUSED_FINAL), "reply");
+    EXPECT_STATE(&scene, "k", "failed");
+
+    (void)pay("j", "mute"); /* When the window is over, nobody remembers any more. */
+    (void)sent("j", IDEM_OUTCOME_UNKNOWN);
+    EXPECT_RELEASE(scene_make_due(&scene, "j"), "send");
+    scene_pass(&scene, WINDOW_US);
+    EXPECT_RELEASE(sent("j", IDEM_OUTCOME_REFUSED_FINAL), "nothing");
+    EXPECT_STATE(&scene, "j", "parked");
+}
+
 static void sends_come_to_an_end(void **state)
 {
     (void)state;
@@ -409,6 +426,13 @@ static void closed_unpaid_is_final_only_where_declared_and_only_when_asked(void 
     (void)scene_make_due(&scene, "j");
     EXPECT_RELEASE(asked("j", IDEM_OUTCOME_CLOSED_UNPAID), "nothing");
     EXPECT_STATE(&scene, "j", "unknown");
+
+    (void)pay("i", "closing"); /* A send that meets a close is asked about. */
+    EXPECT_RELEASE(sent("i", IDEM_OUTCOME_CLOSED_UNPAID), "nothing");
+    EXPECT_STATE(&scene, "i", "unknown");
+    EXPECT_RELEASE(scene_make_due(&scene, "i"), "query");
+    EXPECT_RELEASE(asked("i", IDEM_OUTCOME_CLOSED_UNPAID), "reply");
+    EXPECT_STATE(&scene, "i", "failed");
 }
 
 static void a_close_that_is_lost_is_followed_by_a_question(void **state)
@@ -436,6 +460,7 @@ int main(void)
         SCENE_TEST(what_an_asker_hears_does_not_move_a_send_that_is_planned_again),
         SCENE_TEST(the_second_send_not_executed_says_nothing_about_the_first),
         SCENE_TEST(the_second_send_refused_says_nothing_while_the_first_is_open),
+        SCENE_TEST(a_refused_repeat_settles_where_the_id_is_remembered_and_nobody_can_ask),
         SCENE_TEST(sends_come_to_an_end),
         SCENE_TEST(success_after_failure_opens_a_case_and_changes_nothing_else),
         SCENE_TEST(success_after_abandoning_opens_a_case),
