@@ -310,9 +310,9 @@ static bool refusal_is_ours(const struct idem_effect *effect, const struct idem_
 }
 
 /*
- * A refused send while another is unresolved. Where the provider can be asked, it is. Where it cannot,
- * but deduplicates on our id and its window is open, the refusal is what it remembers under that id:
- * whatever is still on the wire gets the same (docs/decisions/0006).
+ * A refused send while another is unresolved. Where the provider can be asked, it is. Where it
+ * cannot, but deduplicates on our id and its window is open, the refusal is what it remembers under
+ * that id: whatever is still on the wire gets the same (docs/decisions/0006).
  */
 static bool refusal_covers_open_sends(const struct idem_turn *turn)
 {

@@ -26,10 +26,12 @@ static const char help[] =
     "  -l, --listen ADDRESS:PORT  instead of the setting\n"
     "  -s, --store sqlite:PATH    instead of the setting\n"
     "      --insecure             allow a listen address that others can reach, without TLS\n"
+    "      --new-store            once, if a store is gone and meant to begin empty: retries of\n"
+    "                             what the former store recorded would pay again\n"
     "      --check                say whether the configuration can be used, and stop\n"
     "  -h, --help                 this text\n"
     "\n"
-    "TERM or INT stops it: what is in flight is finished first; a second signal hurries.\n";
+    "TERM, INT or HUP stops it: what is in flight is finished first; a second signal hurries.\n";
 
 struct options {
     const char *config;
@@ -37,6 +39,7 @@ struct options {
     const char *store;
     bool demo;
     bool insecure;
+    bool new_store;
     bool check;
     bool help;
 };
@@ -44,6 +47,7 @@ struct options {
 enum {
     OPTION_DEMO = 256,
     OPTION_INSECURE,
+    OPTION_NEW_STORE,
     OPTION_CHECK
 };
 
@@ -53,6 +57,7 @@ static const struct option long_options[] = {
     { "listen", required_argument, NULL, 'l' },
     { "store", required_argument, NULL, 's' },
     { "insecure", no_argument, NULL, OPTION_INSECURE },
+    { "new-store", no_argument, NULL, OPTION_NEW_STORE },
     { "check", no_argument, NULL, OPTION_CHECK },
     { "help", no_argument, NULL, 'h' },
     { NULL, 0, NULL, 0 },
@@ -75,6 +80,9 @@ static bool option_take(struct options *options, int letter)
         return true;
     case OPTION_INSECURE:
         options->insecure = true;
+        return true;
+    case OPTION_NEW_STORE:
+        options->new_store = true;
         return true;
     case OPTION_CHECK:
         options->check = true;
@@ -115,6 +123,7 @@ static enum idem_err config_load(struct idem_config *config,
         return err;
     }
     config->insecure = config->insecure || options->insecure;
+    config->new_store = options->new_store;
     if (options->listen != NULL) {
         config->listen = options->listen;
     }

@@ -664,6 +664,16 @@ static enum idem_err credentials_check(const struct idem_config *config, struct 
     return IDEM_OK;
 }
 
+/* Members that neither move money nor name what is moved. */
+static bool may_be_ignored(struct idem_str pointer)
+{
+    static const struct idem_str below = { .data = "/metadata/", .len = sizeof("/metadata/") - 1 };
+    return idem_str_equal(pointer, IDEM_STR("/description")) ||
+           idem_str_equal(pointer, IDEM_STR("/metadata")) ||
+           (pointer.len >= below.len &&
+            idem_str_equal(idem_str_slice(pointer, 0, below.len), below));
+}
+
 static const char *route_fault(const struct idem_config *config, size_t index)
 {
     const struct idem_config_route *route = &config->routes[index];
@@ -681,8 +691,9 @@ static const char *route_fault(const struct idem_config *config, size_t index)
         return "'ignore' needs body = \"json\"";
     }
     for (size_t i = 0; i < route->ignored_count; i++) {
-        if (route->ignored[i].data[0] != '/') {
-            return "'ignore' must hold JSON pointers: \"/metadata/trace\"";
+        if (!may_be_ignored(route->ignored[i])) {
+            return "'ignore' may name \"/description\", \"/metadata\" and what is below it, "
+                   "such as \"/metadata/trace\": every other member decides about money";
         }
     }
     return NULL;

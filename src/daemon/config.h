@@ -90,6 +90,7 @@ struct idem_config {
     const char *file; /* For messages. */
     const char *listen;
     bool insecure;
+    bool new_store;      /* Only from the command line: the store begins now. */
     const char *store;   /* "sqlite:PATH" */
     const char *secrets; /* NULL: the store's path and ".secrets". */
     enum idem_config_scope scope;

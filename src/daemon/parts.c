@@ -98,8 +98,12 @@ static enum idem_err secrets_make(struct idem_parts *parts,
     const struct idem_config *config = parts->config;
     char beside[SECRETS_PATH_MAX];
     (void)snprintf(beside, sizeof(beside), "%s.secrets", config->store_path); /* It has room. */
-    enum idem_err err = idem_secrets_open(config->secrets != NULL ? config->secrets : beside,
-                                          config->store_path, random, &parts->secrets, reterr);
+    const struct idem_secrets_place place = {
+        .path = config->secrets != NULL ? config->secrets : beside,
+        .store_path = config->store_path,
+        .new_store = config->new_store,
+    };
+    enum idem_err err = idem_secrets_open(&place, random, &parts->secrets, reterr);
     if (err != IDEM_OK) {
         return err;
     }

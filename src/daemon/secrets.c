@@ -6,6 +6,10 @@
  * either no file or a whole one. The directory is flushed as well, before anything is named by
  * these secrets: otherwise a power cut could leave a store whose secret is gone.
  *
+ * A store is only made by SQLite after this, so a crash in between leaves secrets without a store,
+ * which looks like a store that was lost. Nobody can tell the two apart but the operator, who is
+ * asked: --new-store.
+ *
  * No message holds a byte of the file.
  */
 #include "daemon/secrets.h"
@@ -132,6 +136,15 @@ static bool is_there(const char *path)
     return stat(path, &status) == 0;
 }
 
+/* Nothing that was recorded can be in it. */
+static bool is_absent_or_empty(const char *path)
+{
+    struct stat status;
+    int rc = stat(path, &status);
+    return rc == 0 ? S_ISREG(status.st_mode) && status.st_size == 0
+                   : errno == ENOENT || errno == ENOTDIR;
+}
+
 static void secret_print(struct idem_random *random, struct idem_buf *buf)
 {
     uint8_t bytes[IDEM_SECRET_SIZE];
@@ -200,24 +213,47 @@ static enum idem_err secrets_create(const char *path,
     return IDEM_OK;
 }
 
-enum idem_err idem_secrets_open(const char *path,
-                                const char *store_path,
+/* Whether the store and its secrets fit: both there, neither, or a beginning that was asked for. */
+static enum idem_err place_check(const struct idem_secrets_place *place, struct idem_error *reterr)
+{
+    bool begins = is_absent_or_empty(place->store_path);
+    if (place->new_store) {
+        return begins ? IDEM_OK
+                      : idem_error_set(reterr, IDEM_E_SYSTEM,
+                                       "--new-store: the store %s is there and not empty; start "
+                                       "without the flag to serve it",
+                                       place->store_path);
+    }
+    if (is_there(place->path) && begins) {
+        return idem_error_set(
+            reterr, IDEM_E_SYSTEM,
+            "the store %s is missing or empty while its secrets %s exist: keys recorded in it "
+            "would be new, and retries would pay again. Restore it; or, for a store that is meant "
+            "to begin empty, start once with --new-store",
+            place->store_path, place->path);
+    }
+    if (!is_there(place->path) && is_there(place->store_path)) {
+        return idem_error_set(
+            reterr, IDEM_E_SYSTEM,
+            "%s is missing but the store %s exists: put back the file that was saved with it. "
+            "A new one would make every old key new, and retries would pay again",
+            place->path, place->store_path);
+    }
+    return IDEM_OK;
+}
+
+enum idem_err idem_secrets_open(const struct idem_secrets_place *place,
                                 struct idem_random *random,
                                 struct idem_secrets *ret_secrets,
                                 struct idem_error *reterr)
 {
-    if (!is_there(path)) {
-        if (is_there(store_path)) {
-            return idem_error_set(
-                reterr, IDEM_E_SYSTEM,
-                "%s is missing but the store %s exists: put back the file that was saved with it. "
-                "A new one would make every old key new, and retries would pay again",
-                path, store_path);
-        }
-        enum idem_err err = secrets_create(path, random, reterr);
-        if (err != IDEM_OK) {
-            return err;
-        }
+    const char *path = place->path;
+    enum idem_err err = place_check(place, reterr);
+    if (err == IDEM_OK && !is_there(path)) {
+        err = secrets_create(path, random, reterr);
+    }
+    if (err != IDEM_OK) {
+        return err;
     }
 
     int file = open(path, O_RDONLY | O_CLOEXEC);
@@ -227,7 +263,7 @@ enum idem_err idem_secrets_open(const char *path,
     char memory[FILE_MAX];
     struct idem_buf buf;
     idem_buf_init(&buf, memory, sizeof(memory));
-    enum idem_err err = private_read(file, path, &buf, reterr);
+    err = private_read(file, path, &buf, reterr);
     (void)close(file); /* It was only read. */
     if (err == IDEM_OK) {
         err = secrets_parse(path, idem_buf_str(&buf), ret_secrets, reterr);

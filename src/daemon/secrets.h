@@ -9,6 +9,9 @@
  * Whoever loses the effect secret makes every old key new to the providers, so a store that exists
  * never gets a new file: it is refused, with a sentence on what to do. Only a store that does not
  * exist yet gets one, mode 0600, durable before it is used.
+ *
+ * The file stands for its store as well: where it lies, a store was, so one that is absent or empty
+ * is refused too, until somebody says that it is meant to begin anew.
  */
 #ifndef IDEM_DAEMON_SECRETS_H
 #define IDEM_DAEMON_SECRETS_H
@@ -37,9 +40,14 @@ struct idem_secrets {
     size_t fingerprint_count; /* At least one; the first is current. */
 };
 
-/* Reads `path`; creates it if neither it nor `store_path` exists. */
-enum idem_err idem_secrets_open(const char *path,
-                                const char *store_path,
+struct idem_secrets_place {
+    const char *path;
+    const char *store_path;
+    bool new_store; /* The store begins now: it must be absent or empty. */
+};
+
+/* Reads the file; creates it if neither it nor the store exists. */
+enum idem_err idem_secrets_open(const struct idem_secrets_place *place,
                                 struct idem_random *random,
                                 struct idem_secrets *ret_secrets,
                                 struct idem_error *reterr) IDEM_MUST_CHECK;

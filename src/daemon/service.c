@@ -19,6 +19,8 @@
  *        |                    \------------ idle ----------------------->
  *        +-- store broken --> BROKEN: the waiting are answered, then exit 5 without cleaning up
  *
+ * Broken is also a store whose name no longer leads to its file (store_look).
+ *
  * Every wait of an ending is bounded: a store that does not come back makes HURRYING give up.
  */
 #include "daemon/service.h"
@@ -31,6 +33,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 
 #include <uv.h>
@@ -79,7 +82,7 @@ struct idem_service {
     uv_check_t after;
     uv_timer_t timer;
     uv_timer_t disk_timer;
-    uv_signal_t signals[2];
+    uv_signal_t signals[3];
 
     struct idem_http_client *client;
     struct idem_port *port;
@@ -90,7 +93,8 @@ struct idem_service {
     struct idem_server *server;
 
     enum phase phase;
-    int64_t phase_end_us; /* Monotonic; when this phase is over whatever happens. */
+    int64_t phase_end_us;   /* Monotonic; when this phase is over whatever happens. */
+    struct stat store_file; /* As it was when the store was opened. */
     bool reserve_low;
     enum idem_exit status;
 };
@@ -271,6 +275,29 @@ static void on_signal(uv_signal_t *handle, int number)
     }
 }
 
+/*
+ * Whether the store's name still leads to the file that is open. Otherwise every answer would rest
+ * on a file that nobody will find again.
+ */
+static void store_look(struct idem_service *service)
+{
+    const char *path = service->config->store_path;
+    struct stat file;
+    if (service->store->broken) {
+        return;
+    }
+    bool there = stat(path, &file) == 0;
+    if (!there || file.st_dev != service->store_file.st_dev ||
+        file.st_ino != service->store_file.st_ino) {
+        const struct idem_log_field fields[] = {
+            IDEM_LOG_TEXT("store", path),
+            IDEM_LOG_TEXT("now", there ? "another file" : strerror(errno)),
+        };
+        idem_log(IDEM_LOG_ERROR, "store-replaced", fields, IDEM_ARRAY_COUNT(fields));
+        idem_store_break(service->store);
+    }
+}
+
 /* New claims stop while the disk has less than the reserve: settling what runs still needs room. */
 static void disk_look(struct idem_service *service)
 {
@@ -292,6 +319,7 @@ static void disk_look(struct idem_service *service)
 
 static void on_disk_timer(uv_timer_t *handle)
 {
+    store_look(handle->data);
     disk_look(handle->data);
 }
 
@@ -370,7 +398,13 @@ static enum idem_err store_open(struct idem_service *service, struct idem_error 
         .scope_rule = service->config->scope == IDEM_CONFIG_SCOPE_PRINCIPAL ? IDEM_STR("principal")
                                                                             : IDEM_STR("endpoint"),
     };
-    return idem_sqlite_open(service->config->store_path, &options, &service->store, reterr);
+    const char *path = service->config->store_path;
+    enum idem_err err = idem_sqlite_open(path, &options, &service->store, reterr);
+    if (err == IDEM_OK && stat(path, &service->store_file) != 0) {
+        err = idem_error_set(reterr, IDEM_E_SYSTEM, "cannot look at the store %s: %s", path,
+                             strerror(errno));
+    }
+    return err;
 }
 
 static enum idem_err engine_open(struct idem_service *service, struct idem_error *reterr)
@@ -430,12 +464,22 @@ static enum idem_err server_open(struct idem_service *service, struct idem_error
     return idem_server_open(&options, &service->server, reterr);
 }
 
+/* Whoever started us with HUP ignored (nohup) wants us to outlive the terminal. */
+static bool is_ignored(int number)
+{
+    struct sigaction action;
+    return number == SIGHUP && sigaction(number, NULL, &action) == 0 &&
+           action.sa_handler == SIG_IGN;
+}
+
 static void handles_start(struct idem_service *service)
 {
-    static const int numbers[IDEM_ARRAY_COUNT(service->signals)] = { SIGTERM, SIGINT };
+    static const int numbers[IDEM_ARRAY_COUNT(service->signals)] = { SIGTERM, SIGINT, SIGHUP };
     for (size_t i = 0; i < IDEM_ARRAY_COUNT(numbers); i++) {
-        int rc = uv_signal_start(&service->signals[i], on_signal, numbers[i]);
-        IDEM_ASSERT(rc == 0); /* Both signals exist and may be caught. */
+        if (!is_ignored(numbers[i])) {
+            int rc = uv_signal_start(&service->signals[i], on_signal, numbers[i]);
+            IDEM_ASSERT(rc == 0); /* These signals exist and may be caught. */
+        }
     }
     (void)uv_prepare_start(&service->before, on_before); /* These fail without a callback only. */
     (void)uv_check_start(&service->after, on_after);

@@ -4,7 +4,7 @@
  * This is the only place that names a store, a provider port, a loop and a clock at once. A service
  * runs until a signal asks it to stop, or until its store is broken.
  *
- * Stopping: the first TERM or INT closes the door and finishes what is in flight, for at most
+ * Stopping: the first TERM, INT or HUP closes the door and finishes what is in flight, for at most
  * `stop_grace`; then, or at a second signal, whoever still waits is told where to look. What is
  * left stands in the store and goes on at the next start.
  *

@@ -230,13 +230,19 @@ void idem_flight_settled(struct idem_engine *engine, struct idem_flight *flight)
         act_on_release(engine, flight);
         return;
     }
-    bool must_repeat =
-        flight->item.command.kind == IDEM_COMMAND_EVIDENCE || answer == IDEM_STORE_UNKNOWN;
-    if (must_repeat && !engine->options.store->broken) {
-        idem_list_push_front(&engine->queue, &flight->item.node); /* The same ids and tokens. */
-        idem_engine_pause(engine);
+    if (engine->options.store->broken) {
+        idem_flight_give_back(engine, flight); /* The next process finds what is left here. */
         return;
     }
-    /* A due row stays due; and a broken store's next process finds what is left here. */
-    idem_flight_give_back(engine, flight);
+    struct idem_command *command = &flight->item.command;
+    if (command->kind == IDEM_COMMAND_DUE && answer != IDEM_STORE_UNKNOWN) {
+        if (engine->draining) {
+            idem_flight_give_back(engine, flight); /* It stays due. */
+            return;
+        }
+        idem_engine_seed(engine, command); /* Nothing was written: as if it came now. */
+        command->now_us = 0;
+    }
+    idem_list_push_front(&engine->queue, &flight->item.node);
+    idem_engine_pause(engine);
 }

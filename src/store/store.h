@@ -173,7 +173,7 @@ void idem_store_reap(struct idem_store *store,
                      struct idem_list *ret_batches,
                      struct idem_list *ret_reads);
 
-/* Something outside says that what lies under the store is not what was opened: `broken` from now. */
+/* `broken` from now on: somebody saw that what lies under the store is not what was opened. */
 void idem_store_break(struct idem_store *store);
 
 /* Accepts nothing more. What was accepted still completes and must still be reaped. */

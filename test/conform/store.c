@@ -148,6 +148,32 @@ static void a_handle_with_another_scope_finds_nothing(void **state)
     assert_int_equal(fixture_operation(fixture, &accept)->intent.state, IDEM_INTENT_DISPATCHED);
 }
 
+static void what_was_first_sent_before_the_store_was_born_is_too_old(void **state)
+{
+    struct fixture *fixture = *state;
+    struct call call;
+    call_pay(fixture, &call, &shoes);
+    call.item.command.accept.first_sent_us = FIXTURE_START_US - 3600 * IDEM_US_PER_SECOND;
+    fixture_run_durable(fixture, &call, 1);
+    assert_int_equal(call.outcome.release.kind, IDEM_RELEASE_REPLY);
+    assert_int_equal(call.outcome.release.problem, IDEM_PROBLEM_TOO_OLD);
+    assert_int_equal(call.outcome.intent.row, 0);
+    struct idem_read *read = fixture_ask(fixture, IDEM_READ_OPERATION_BY_SCOPE, "merchant-1");
+    read->scope = call.item.command.scope;
+    fixture_read(fixture);
+    assert_false(read->found);
+
+    fixture->clock.wall_base_us += IDEM_US_PER_DAY; /* The store stays as young as it was born. */
+    call_pay(fixture, &call, &shoes);
+    call.item.command.accept.first_sent_us = FIXTURE_START_US - IDEM_US_PER_SECOND;
+    fixture_run_durable(fixture, &call, 1);
+    assert_int_equal(call.outcome.release.problem, IDEM_PROBLEM_TOO_OLD);
+    call_pay(fixture, &call, &shoes);
+    call.item.command.accept.first_sent_us = FIXTURE_START_US; /* In the same second. */
+    fixture_run_durable(fixture, &call, 1);
+    assert_int_equal(call.outcome.release.kind, IDEM_RELEASE_SEND);
+}
+
 static void an_order_number_has_one_live_payment(void **state)
 {
     struct fixture *fixture = *state;
@@ -711,6 +737,7 @@ static void a_stopped_store_still_hands_back_what_it_accepted(void **state)
             CONFORM(a_second_request_joins_and_later_replays_the_same_bytes, setup),        \
             CONFORM(evidence_finds_its_intent_by_scope_too, setup),                         \
             CONFORM(a_handle_with_another_scope_finds_nothing, setup),                      \
+            CONFORM(what_was_first_sent_before_the_store_was_born_is_too_old, setup),       \
             CONFORM(an_order_number_has_one_live_payment, setup),                           \
             CONFORM(one_batch_with_one_order_number_twice_makes_one_payment, setup),        \
             CONFORM(another_tenant_may_use_the_same_order_number_and_key, setup),           \

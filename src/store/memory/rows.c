@@ -433,8 +433,7 @@ static enum idem_rows_step rows_find_due(struct idem_rows *rows, struct idem_rea
 
 static bool intent_is_left(const struct idem_intent *intent, int64_t incarnation)
 {
-    return (intent->state == IDEM_INTENT_CLAIMED || intent->state == IDEM_INTENT_DISPATCHED) &&
-           intent->incarnation != incarnation;
+    return intent->due_us > 0 && intent->lease_end_us > 0 && intent->incarnation != incarnation;
 }
 
 static enum idem_rows_step rows_find_left(struct idem_rows *rows,

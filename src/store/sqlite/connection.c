@@ -25,7 +25,6 @@
 static_assert(IDEM_PAYMENT_FAILED == 7, "schema.h, HOLDS_ORDER");
 static_assert(IDEM_PAYMENT_CANCELED == 8, "schema.h, HOLDS_ORDER");
 static_assert(IDEM_REFUND_FAILED == 3, "schema.h, HOLDS_REFUND");
-static_assert(IDEM_INTENT_CLAIMED == 1 && IDEM_INTENT_DISPATCHED == 2, "the statement LEFT");
 static_assert(IDEM_INTENT_COUNT == 8, "schema.h, intents.state");
 static_assert(IDEM_PAYMENT_COUNT == 10, "schema.h, payments.state");
 static_assert(IDEM_REFUND_COUNT == 4, "schema.h, refunds.state");
@@ -87,7 +86,7 @@ static const struct sql sqls[IDEM_SQLITE_STATEMENT_COUNT] = {
     /* Whatever is not final has a due time: the index of those is the short way. */
     [IDEM_SQLITE_LEFT] = { SQL_PLAIN, NULL,
                            "SELECT row, due_us, scope FROM intents INDEXED BY intents_due"
-                           " WHERE due_us > 0 AND state IN (1, 2) AND incarnation <> ?"
+                           " WHERE due_us > 0 AND lease_end_us > 0 AND incarnation <> ?"
                            " AND row > ? ORDER BY row LIMIT ?" },
     [IDEM_SQLITE_INTENT_INSERT] = { SQL_INSERT, &idem_table_intents, "ON CONFLICT DO NOTHING" },
     [IDEM_SQLITE_INTENT_UPDATE] = { SQL_UPDATE, &idem_table_intents, "row = ? AND version = ?" },

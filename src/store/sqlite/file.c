@@ -94,8 +94,7 @@ static enum idem_err lock_take(int fd,
     return errno == EWOULDBLOCK
                ? idem_error_set(reterr, IDEM_E_STORE, "another process serves %s; stop it first",
                                 path)
-               : idem_error_set(reterr, IDEM_E_SYSTEM, "cannot lock %s: %s", name,
-                                strerror(errno));
+               : idem_error_set(reterr, IDEM_E_SYSTEM, "cannot lock %s: %s", name, strerror(errno));
 }
 
 static enum idem_err name_lock(struct idem_sqlite_file *file,
@@ -109,10 +108,10 @@ static enum idem_err name_lock(struct idem_sqlite_file *file,
     }
     (void)snprintf(name, size, "%s%s", path, LOCK_SUFFIX); /* It fits: the size is counted. */
     file->lock_fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC, S_IRUSR | S_IWUSR);
-    enum idem_err err = file->lock_fd < 0 ? idem_error_set(reterr, IDEM_E_SYSTEM,
-                                                           "cannot open %s: %s", name,
-                                                           strerror(errno))
-                                          : lock_take(file->lock_fd, name, path, reterr);
+    enum idem_err err =
+        file->lock_fd < 0
+            ? idem_error_set(reterr, IDEM_E_SYSTEM, "cannot open %s: %s", name, strerror(errno))
+            : lock_take(file->lock_fd, name, path, reterr);
     free(name);
     return err;
 }

@@ -75,6 +75,7 @@ static void wake(const struct idem_sqlite *sqlite)
 
 static void batch_run(struct idem_sqlite *sqlite, struct idem_store_batch *batch)
 {
+    sqlite->run.broken = sqlite->run.broken || atomic_load(&sqlite->broken);
     idem_run_batch(&sqlite->run, batch);
     if (batch->answer == IDEM_STORE_WRONG_NODE) {
         sqlite->run.broken = true;
@@ -127,13 +128,23 @@ static void *reader_main(void *argument)
     return NULL;
 }
 
+/* idem_store_break() was called: the threads learn of it before they see what comes next. */
+static void break_pass_on(struct idem_store *store)
+{
+    if (store->broken) {
+        atomic_store(&sqlite_of(store)->broken, true);
+    }
+}
+
 static void sqlite_submit(struct idem_store *store, struct idem_store_batch *batch)
 {
+    break_pass_on(store);
     idem_queue_push(&sqlite_of(store)->batches, &batch->node);
 }
 
 static void sqlite_read(struct idem_store *store, struct idem_read *read)
 {
+    break_pass_on(store);
     idem_queue_push(&sqlite_of(store)->reads, &read->node);
 }
 

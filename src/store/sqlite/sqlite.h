@@ -7,8 +7,8 @@
  * over and what an earlier process may have written without flushing is flushed or gone.
  *
  * After a COMMIT that was not answered cleanly the store is `broken`: it answers UNKNOWN, decides
- * nothing more, and the process must exit; the next start finds the truth. Likewise after WRONG_NODE: another process
- * has opened the file since.
+ * nothing more, and the process must exit; the next start finds the truth. Likewise after
+ * WRONG_NODE: another process has opened the file since.
  */
 #ifndef IDEM_STORE_SQLITE_SQLITE_H
 #define IDEM_STORE_SQLITE_SQLITE_H

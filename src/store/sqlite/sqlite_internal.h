@@ -94,7 +94,7 @@ struct idem_sqlite {
     struct idem_queue reads;   /* To the reader. */
     struct idem_queue done_batches;
     struct idem_queue done_reads;
-    atomic_bool broken; /* Set by the writer; the reader answers nothing any more. */
+    atomic_bool broken; /* By the writer or from outside; nothing is run or read any more. */
     bool queues_made;
     bool writer_started;
     bool reader_started;

@@ -164,6 +164,61 @@ class Program(unittest.TestCase):
         self.assertEqual(status, 4, said)
         self.assertIn("put back the file", said)
 
+    def test_a_lost_store_is_4_until_it_is_said_to_begin(self):
+        config = self.config(1)
+        for lose in (os.unlink, lambda path: os.truncate(path, 0)):
+            service = self.begin("serve", "--config", config)
+            service.signal()
+            self.assertEqual(service.end(), 0)
+            lose(self.store)
+            status, said = run("serve", "--config", config)
+            self.assertEqual(status, 4, said)
+            self.assertIn("retries would pay again", said)
+            service = self.begin("serve", "--config", config, "--new-store")
+            service.signal()
+            self.assertEqual(service.end(), 0)
+            status, said = run("serve", "--config", config, "--new-store")
+            self.assertEqual(status, 4, said)
+            self.assertIn("not empty", said)
+
+    def test_a_store_that_goes_away_while_it_is_served_is_5(self):
+        config = self.config(1)
+        away = os.path.join(self.folder.name, "away.db")
+
+        def remove():
+            os.rename(self.store, away)
+
+        def replace():
+            os.rename(self.store, away)
+            with open(self.store, "wb") as file:
+                file.write(b"another file")
+
+        for go in (remove, replace):
+            service = self.begin("serve", "--config", config)
+            go()
+            service.wait_for("store-replaced")
+            self.assertEqual(service.end(), 5)
+            os.replace(away, self.store)  # It was left as it is.
+        service = self.begin("serve", "--config", config)
+        service.signal()
+        self.assertEqual(service.end(), 0)
+
+    def test_a_hangup_stops_unless_it_is_ignored_from_the_start(self):
+        service = self.begin("serve", "--config", self.config(1))
+        service.signal(signal.SIGHUP)
+        self.assertEqual(service.end(), 0)
+
+        former = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # As under nohup.
+        try:
+            service = self.begin("serve", "--config", self.config(1))
+        finally:
+            signal.signal(signal.SIGHUP, former)
+        service.signal(signal.SIGHUP)
+        service.signal()
+        self.assertEqual(service.end(), 0)
+        self.assertEqual([event["number"] for event in service.events
+                          if event["event"] == "signal"], [signal.SIGTERM])
+
     def test_a_stop_finishes_what_is_in_flight(self):
         bank = self.begin("sandbox", "--listen", "127.0.0.1:0")
         service = self.begin("serve", "--config", self.config(bank.port))

@@ -54,11 +54,24 @@ static void file_put(const char *path, const char *text, mode_t mode)
     assert_int_equal(close(file), 0);
 }
 
+static enum idem_err room_begin(struct room *room,
+                                bool new_store,
+                                struct idem_secrets *ret_secrets,
+                                struct idem_error *reterr)
+{
+    const struct idem_secrets_place place = {
+        .path = room->secrets,
+        .store_path = room->store,
+        .new_store = new_store,
+    };
+    return idem_secrets_open(&place, &room->random, ret_secrets, reterr);
+}
+
 static enum idem_err room_read(struct room *room,
                                struct idem_secrets *ret_secrets,
                                struct idem_error *reterr)
 {
-    return idem_secrets_open(room->secrets, room->store, &room->random, ret_secrets, reterr);
+    return room_begin(room, false, ret_secrets, reterr);
 }
 
 static void a_new_store_gets_secrets_once(void **state)
@@ -94,9 +107,48 @@ static void a_store_without_its_secrets_is_refused(void **state)
     assert_int_equal(access(room->secrets, F_OK), -1); /* And nothing was made up. */
 }
 
+static void expect_lost_store(struct room *room)
+{
+    struct idem_secrets secrets;
+    struct idem_error error = { "" };
+    assert_int_equal(room_read(room, &secrets, &error), IDEM_E_SYSTEM);
+    assert_non_null(strstr(error.text, "retries would pay again"));
+    assert_non_null(strstr(error.text, "--new-store"));
+}
+
+static void secrets_without_their_store_are_refused_until_it_may_begin(void **state)
+{
+    struct room *room = *state;
+    struct idem_secrets first;
+    struct idem_secrets second;
+    struct idem_error error = { "" };
+    assert_int_equal(room_read(room, &first, &error), IDEM_OK);
+    expect_lost_store(room); /* Absent, */
+    file_put(room->store, "", 0600);
+    expect_lost_store(room); /* and empty. */
+
+    assert_int_equal(room_begin(room, true, &second, &error), IDEM_OK);
+    assert_memory_equal(first.effect, second.effect, IDEM_SECRET_SIZE);
+    assert_int_equal(unlink(room->store), 0);
+    assert_int_equal(room_begin(room, true, &second, &error), IDEM_OK);
+    assert_memory_equal(first.effect, second.effect, IDEM_SECRET_SIZE);
+}
+
+static void a_store_with_content_cannot_begin_anew(void **state)
+{
+    struct room *room = *state;
+    struct idem_secrets secrets;
+    struct idem_error error = { "" };
+    file_put(room->store, "a store", 0600);
+    assert_int_equal(room_begin(room, true, &secrets, &error), IDEM_E_SYSTEM);
+    assert_non_null(strstr(error.text, "--new-store: the store"));
+    assert_int_equal(access(room->secrets, F_OK), -1); /* And nothing was made up. */
+}
+
 static void a_file_that_others_can_read_is_refused(void **state)
 {
     struct room *room = *state;
+    file_put(room->store, "a store", 0600);
     static const mode_t open_modes[] = { 0640, 0604, 0660, 0620, 0601 };
     for (size_t i = 0; i < IDEM_ARRAY_COUNT(open_modes); i++) {
         struct idem_secrets secrets;
@@ -110,6 +162,7 @@ static void a_file_that_others_can_read_is_refused(void **state)
 static void the_first_fingerprint_secret_is_the_current_one(void **state)
 {
     struct room *room = *state;
+    file_put(room->store, "a store", 0600);
     struct idem_secrets secrets;
     struct idem_error error = { "" };
     file_put(room->secrets,
@@ -139,6 +192,7 @@ static void refusal_expect(struct room *room, const char *text, const char *wher
 static void what_cannot_be_read_is_refused_without_showing_it(void **state)
 {
     struct room *room = *state;
+    file_put(room->store, "a store", 0600);
     static const struct {
         const char *text;
         const char *where;
@@ -198,6 +252,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_new_store_gets_secrets_once, room_open, room_close),
         cmocka_unit_test_setup_teardown(a_store_without_its_secrets_is_refused, room_open,
+                                        room_close),
+        cmocka_unit_test_setup_teardown(secrets_without_their_store_are_refused_until_it_may_begin,
+                                        room_open, room_close),
+        cmocka_unit_test_setup_teardown(a_store_with_content_cannot_begin_anew, room_open,
                                         room_close),
         cmocka_unit_test_setup_teardown(a_file_that_others_can_read_is_refused, room_open,
                                         room_close),

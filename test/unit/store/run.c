@@ -87,7 +87,11 @@ static int setup(void **state)
     script.ops.commit = scripted_commit;
     script.ops.rollback = scripted_rollback;
     bench.memory.rows.ops = &script.ops;
-    idem_run_init(&bench.run, &bench.memory.rows, &bench.fixture.options, 7);
+    struct idem_run_opening opening = {
+        .incarnation = 7,
+        .memory_since_us = FIXTURE_START_US - IDEM_US_PER_DAY,
+    };
+    idem_run_init(&bench.run, &bench.memory.rows, &bench.fixture.options, opening);
 
     bench.batch = (struct idem_store_batch){ .answer = IDEM_STORE_NONE };
     for (size_t i = 0; i < 3; i++) {
@@ -130,6 +134,8 @@ static void one_batch_is_one_transaction(void **state)
     assert_int_equal(script.begins, 1);
     assert_int_equal(script.commits, 1);
     assert_int_equal(bench->calls[0].item.command.incarnation, 7);
+    assert_int_equal(bench->calls[0].item.command.memory_since_us,
+                     FIXTURE_START_US - IDEM_US_PER_DAY);
 }
 
 static void a_miss_makes_every_command_run_alone(void **state)

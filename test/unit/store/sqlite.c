@@ -242,6 +242,86 @@ static void a_second_opener_is_refused(void **state)
     reopen(fixture); /* And the lock goes with its holder. */
 }
 
+static void store_is_named(struct fixture *fixture, const char *name)
+{
+    (void)snprintf(fixture->path, sizeof(fixture->path), "%s/%s", fixture->directory, name);
+}
+
+/* Another name for the file, `other.db`; the fixture goes on with it. */
+static void other_name_make(struct fixture *fixture, char ret_former[128])
+{
+    (void)snprintf(ret_former, 128, "%s", fixture->path);
+    store_is_named(fixture, "other.db");
+    assert_int_equal(link(ret_former, fixture->path), 0);
+}
+
+/* And away again, with what an opening under it has left. */
+static void other_name_remove(struct fixture *fixture)
+{
+    assert_int_equal(unlink(fixture->path), 0);
+    store_is_named(fixture, "other.db.lock");
+    assert_int_equal(unlink(fixture->path), 0);
+    store_is_named(fixture, "store.db");
+}
+
+static void a_file_with_two_names_is_refused_by_either(void **state)
+{
+    struct fixture *fixture = *state;
+    char former[128];
+    fixture_close(fixture);
+    other_name_make(fixture, former);
+    expect_refused(fixture, "has 2 names");
+    store_is_named(fixture, "store.db");
+    expect_refused(fixture, "has 2 names");
+
+    store_is_named(fixture, "other.db");
+    other_name_remove(fixture);
+    fixture_open(fixture);
+}
+
+/* As through a mount of the single file: the name, and so PATH.lock, is another one. */
+static void a_file_that_is_served_under_another_name_is_refused(void **state)
+{
+    struct fixture *fixture = *state;
+    char former[128];
+    other_name_make(fixture, former);
+    assert_int_equal(unlink(former), 0);
+    expect_refused(fixture, "another process serves");
+
+    assert_int_equal(link(fixture->path, former), 0);
+    other_name_remove(fixture);
+    reopen(fixture);
+}
+
+static void a_store_keeps_its_birth_time(void **state)
+{
+    struct fixture *fixture = *state;
+    struct call call;
+    fixture->clock.wall_base_us += IDEM_US_PER_DAY;
+    reopen(fixture);
+    pay(fixture, &call);
+    assert_int_equal(call.item.command.memory_since_us, FIXTURE_START_US);
+}
+
+static void a_store_without_a_birth_time_remembers_for_ever(void **state)
+{
+    struct fixture *fixture = *state;
+    struct call call;
+    assert_int_equal(outside(fixture, "DELETE FROM meta WHERE key = 'created_us'"), SQLITE_OK);
+    reopen(fixture);
+    pay(fixture, &call);
+    assert_int_equal(call.item.command.memory_since_us, 0);
+}
+
+/* Or the file without its log would look like one that is yet to begin. */
+static void a_new_stores_tables_are_in_its_file_at_once(void **state)
+{
+    struct fixture *fixture = *state;
+    struct stat info;
+    assert_int_equal(stat(fixture->path, &info), 0);
+    assert_true(info.st_size > INT64_C(4096) * 4);
+}
+
 static void only_the_owner_may_read_the_file(void **state)
 {
     struct fixture *fixture = *state;
@@ -512,6 +592,21 @@ static void a_file_that_was_opened_by_somebody_else_is_not_written(void **state)
                      SQLITE_OK);
     call_pay(fixture, &call, &shoes);
     assert_int_equal(fixture_run(fixture, &call, 1), IDEM_STORE_WRONG_NODE);
+    assert_true(fixture->store->broken); /* The other one serves it; this process is over. */
+    assert_int_equal(fixture_run(fixture, &call, 1), IDEM_STORE_DOWN);
+}
+
+static void a_store_that_is_broken_from_outside_writes_nothing_more(void **state)
+{
+    struct fixture *fixture = *state;
+    struct call call;
+    idem_store_break(fixture->store);
+    call_pay(fixture, &call, &shoes);
+    assert_int_equal(fixture_run(fixture, &call, 1), IDEM_STORE_DOWN);
+    (void)fixture_ask(fixture, IDEM_READ_DUE, "");
+    fixture_read(fixture);
+    assert_int_equal(fixture->read.answer, IDEM_STORE_DOWN);
+    assert_true(fixture->store->broken);
 }
 
 static void expect_constraint(struct fixture *fixture, const char *sql)
@@ -555,6 +650,11 @@ int main(void)
         OPEN(a_command_of_the_former_process_is_recognised),
         OPEN(time_that_was_stored_is_not_met_again),
         OPEN(a_second_opener_is_refused),
+        OPEN(a_file_with_two_names_is_refused_by_either),
+        OPEN(a_file_that_is_served_under_another_name_is_refused),
+        OPEN(a_store_keeps_its_birth_time),
+        OPEN(a_store_without_a_birth_time_remembers_for_ever),
+        OPEN(a_new_stores_tables_are_in_its_file_at_once),
         OPEN(only_the_owner_may_read_the_file),
         OPEN(another_effect_secret_is_refused),
         OPEN(another_scope_rule_is_refused),
@@ -573,6 +673,7 @@ int main(void)
         OPEN(the_log_stays_bounded),
         OPEN(a_checkpoint_that_cannot_flush_breaks_the_store),
         OPEN(a_file_that_was_opened_by_somebody_else_is_not_written),
+        OPEN(a_store_that_is_broken_from_outside_writes_nothing_more),
         OPEN(the_file_itself_refuses_sums_that_cannot_be),
     };
     return cmocka_run_group_tests_name("store sqlite", tests, faults_install, NULL);
