@@ -1,9 +1,21 @@
 /*
- * Names for what commands carry, as they stand in timelines.
+ * What a command offers for comparison, and names for what it carries, as they stand in timelines.
  */
 #include "core/command.h"
 
 #include "base/bug.h"
+
+const struct idem_fingerprint *idem_accept_fingerprint(const struct idem_accept *accept,
+                                                       const struct idem_fingerprint *recorded)
+{
+    for (uint32_t i = 0; i < accept->fingerprint_count; i++) {
+        const struct idem_fingerprint *offered = &accept->fingerprints[i];
+        if (offered->rule_id == recorded->rule_id && offered->secret_id == recorded->secret_id) {
+            return offered;
+        }
+    }
+    return NULL;
+}
 
 const char *idem_outcome_kind_name(enum idem_outcome_kind kind)
 {

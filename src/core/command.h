@@ -132,6 +132,10 @@ struct idem_command {
     struct idem_abandon abandon;
 };
 
+/* The request's fingerprint under the record's rule and secret; NULL: it was not offered. */
+const struct idem_fingerprint *idem_accept_fingerprint(const struct idem_accept *accept,
+                                                       const struct idem_fingerprint *recorded);
+
 const char *idem_outcome_kind_name(enum idem_outcome_kind kind);
 const char *idem_evidence_source_name(enum idem_evidence_source source);
 

@@ -30,13 +30,11 @@ enum match {
 static enum match fingerprint_match(const struct idem_accept *accept,
                                     const struct idem_fingerprint *recorded)
 {
-    for (uint32_t i = 0; i < accept->fingerprint_count; i++) {
-        const struct idem_fingerprint *offered = &accept->fingerprints[i];
-        if (offered->rule_id == recorded->rule_id && offered->secret_id == recorded->secret_id) {
-            return idem_digest_equal(offered->digest, recorded->digest) ? MATCH_SAME : MATCH_OTHER;
-        }
+    const struct idem_fingerprint *offered = idem_accept_fingerprint(accept, recorded);
+    if (offered == NULL) {
+        return MATCH_UNDECIDABLE;
     }
-    return MATCH_UNDECIDABLE;
+    return idem_digest_equal(offered->digest, recorded->digest) ? MATCH_SAME : MATCH_OTHER;
 }
 
 static enum idem_effect_kind effect_kind(const struct idem_accept *accept)

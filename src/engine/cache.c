@@ -116,19 +116,6 @@ void idem_cache_put(struct idem_cache *cache, const struct idem_outcome *outcome
     slot->used = cache->tick;
 }
 
-/* The offered fingerprint under the record's rule and secret, or NULL. */
-static const struct idem_fingerprint *comparable(const struct idem_accept *accept,
-                                                 const struct idem_fingerprint *recorded)
-{
-    for (uint32_t i = 0; i < accept->fingerprint_count; i++) {
-        const struct idem_fingerprint *offered = &accept->fingerprints[i];
-        if (offered->rule_id == recorded->rule_id && offered->secret_id == recorded->secret_id) {
-            return offered;
-        }
-    }
-    return NULL;
-}
-
 enum idem_cache_verdict idem_cache_get(struct idem_cache *cache,
                                        const struct idem_command *command,
                                        int64_t now_us,
@@ -141,7 +128,7 @@ enum idem_cache_verdict idem_cache_get(struct idem_cache *cache,
     }
     if (slot->intent.problem != IDEM_PROBLEM_ABANDONED) {
         const struct idem_fingerprint *offered =
-            comparable(&command->accept, &slot->intent.fingerprint);
+            idem_accept_fingerprint(&command->accept, &slot->intent.fingerprint);
         if (offered == NULL) {
             return IDEM_CACHE_MISS;
         }

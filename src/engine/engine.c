@@ -430,6 +430,9 @@ static bool is_request(const struct idem_store_item *item)
 
 static void item_came_back(struct idem_engine *engine, struct idem_store_item *item)
 {
+    if (item->answer == IDEM_STORE_DURABLE && engine->options.store->broken) {
+        item->answer = IDEM_STORE_UNKNOWN; /* Durable in what may be no store any more. */
+    }
     if (item->answer == IDEM_STORE_DURABLE) {
         engine->pause_us = 0;
     }

@@ -96,22 +96,6 @@ static enum idem_call_kind call_kind(enum idem_release_kind kind)
     IDEM_UNREACHABLE();
 }
 
-static enum idem_evidence_source source_of(enum idem_call_kind kind)
-{
-    switch (kind) {
-    case IDEM_CALL_SEND:
-        return IDEM_SOURCE_SEND;
-    case IDEM_CALL_QUERY:
-        return IDEM_SOURCE_QUERY;
-    case IDEM_CALL_CLOSE:
-        return IDEM_SOURCE_CLOSE;
-    case IDEM_CALL_NONE:
-    case IDEM_CALL_COUNT:
-        break;
-    }
-    IDEM_UNREACHABLE();
-}
-
 /*
  * The port had no room, so no byte left: that is proof for a send, and nothing for a question.
  * Text is kept in the call's memory, as a port does: the outcome's is refilled when the evidence is
@@ -123,7 +107,7 @@ static void call_refused(struct idem_engine *engine, struct idem_flight *flight)
     struct idem_buf kept;
     idem_buf_init(&kept, flight->call.memory, sizeof(flight->call.memory));
     flight->call.evidence = (struct idem_evidence){
-        .source = source_of(flight->call.kind),
+        .source = idem_call_source(flight->call.kind),
         .outcome =
             flight->call.kind == IDEM_CALL_SEND ? IDEM_OUTCOME_NOT_EXECUTED : IDEM_OUTCOME_UNKNOWN,
         .entry = idem_buf_keep(&kept, effect->entry),
@@ -177,7 +161,7 @@ void idem_flight_reap_calls(struct idem_engine *engine)
         struct idem_call *call = IDEM_CONTAINER_OF(node, struct idem_call, node);
         struct idem_flight *flight = IDEM_CONTAINER_OF(call, struct idem_flight, call);
         IDEM_ASSERT(flight->state == IDEM_FLIGHT_CALLING);
-        IDEM_ASSERT(call->evidence.source == source_of(call->kind));
+        IDEM_ASSERT(call->evidence.source == idem_call_source(call->kind));
         idem_list_remove(&engine->calling, &flight->node);
         idem_crash_point(call->kind == IDEM_CALL_SEND ? "answer-received" : "ask-answered");
         queue_evidence(engine, flight);

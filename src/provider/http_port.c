@@ -139,22 +139,6 @@ static enum idem_err port_submit(struct idem_port *port, struct idem_call *call)
     return IDEM_OK;
 }
 
-static enum idem_evidence_source source_of(enum idem_call_kind kind)
-{
-    switch (kind) {
-    case IDEM_CALL_SEND:
-        return IDEM_SOURCE_SEND;
-    case IDEM_CALL_QUERY:
-        return IDEM_SOURCE_QUERY;
-    case IDEM_CALL_CLOSE:
-        return IDEM_SOURCE_CLOSE;
-    case IDEM_CALL_NONE:
-    case IDEM_CALL_COUNT:
-        break;
-    }
-    IDEM_UNREACHABLE();
-}
-
 /* At most `max` bytes, and no half character at the end. */
 static struct idem_str text_cut(struct idem_str text, size_t max)
 {
@@ -216,7 +200,7 @@ static void evidence_fill(struct idem_call *call,
     struct idem_buf buf;
 
     idem_buf_init(&buf, call->memory, sizeof(call->memory));
-    evidence->source = source_of(call->kind);
+    evidence->source = idem_call_source(call->kind);
     evidence->outcome = read->outcome;
     evidence->entry = idem_buf_keep(&buf, rules->entry);
     evidence->account = idem_buf_keep(&buf, rules->account);

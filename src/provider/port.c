@@ -16,6 +16,22 @@ enum idem_err idem_port_submit(struct idem_port *port, struct idem_call *call)
     return port->ops->submit(port, call);
 }
 
+enum idem_evidence_source idem_call_source(enum idem_call_kind kind)
+{
+    switch (kind) {
+    case IDEM_CALL_SEND:
+        return IDEM_SOURCE_SEND;
+    case IDEM_CALL_QUERY:
+        return IDEM_SOURCE_QUERY;
+    case IDEM_CALL_CLOSE:
+        return IDEM_SOURCE_CLOSE;
+    case IDEM_CALL_NONE:
+    case IDEM_CALL_COUNT:
+        break;
+    }
+    IDEM_UNREACHABLE();
+}
+
 void idem_port_reap(struct idem_port *port, struct idem_list *ret_done)
 {
     port->ops->reap(port, ret_done);

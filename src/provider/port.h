@@ -56,6 +56,9 @@ struct idem_port {
     const struct idem_port_ops *ops;
 };
 
+/* What the answer to such a call is evidence from. */
+enum idem_evidence_source idem_call_source(enum idem_call_kind kind);
+
 /* IDEM_E_LIMIT: no room, nothing was sent and nothing will be; the call is still the caller's. */
 enum idem_err idem_port_submit(struct idem_port *port, struct idem_call *call) IDEM_MUST_CHECK;
 

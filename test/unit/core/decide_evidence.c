@@ -1,8 +1,9 @@
 /*
  * What is learned about an effect, by whom, and what that may settle.
  *
- * Goal: DESIGN, section 5: "not executed" belongs to a send; only the provider's final word about
- * our id, money and place settles; after the end it opens a case and changes nothing else.
+ * Goal: docs/design.md, section 5: "not executed" belongs to a send; only the provider's final
+ * word about our id, money and place settles; after the end it opens a case and changes nothing
+ * else.
  *
  * Method: scenes (scene.h) that a store would keep; each command runs twice and the rows are
  * audited after each, so a test here only says what it is about.

@@ -2,7 +2,7 @@
  * The life of an intent, walked as a grid for each kind of provider.
  *
  * Goal: each state, each thing that can be learned: what stands after, and what comes next, is the
- * policy in these grids. They are written from DESIGN, section 5.
+ * policy in these grids. They are written from docs/design.md, section 5.
  *
  * Method: an intent is brought into the state as it would get there, ten minutes pass so that
  * nothing is on the wire any more, and the evidence comes from the current attempt.

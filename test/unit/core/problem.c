@@ -71,7 +71,7 @@ static const struct idem_problem_entry *entry_of(const char *code)
     return NULL;
 }
 
-/* DESIGN, section 6, the table of situations. */
+/* docs/design.md, section 6, the table of situations. */
 static void the_contract_is_what_the_design_says(void **state)
 {
     (void)state;

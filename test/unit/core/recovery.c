@@ -1,5 +1,6 @@
 /*
- * The recovery table of DESIGN, section 5: what may follow a dispatch whose outcome is not known.
+ * The recovery table of docs/design.md, section 5: what may follow a dispatch whose outcome is
+ * not known.
  *
  * Goal: each row of the table says what the design says, exactly up to its boundary in time and
  * count. This is where a second charge would be made, so every row has a test that carries its
