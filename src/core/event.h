@@ -74,6 +74,5 @@ struct idem_case {
 
 const char *idem_event_kind_name(enum idem_event_kind kind);
 const char *idem_cause_name(enum idem_cause cause);
-const char *idem_case_kind_name(enum idem_case_kind kind);
 
 #endif /* IDEM_CORE_EVENT_H */

@@ -362,11 +362,12 @@ enum idem_err idem_config_create(struct idem_config **ret_config, struct idem_er
         free(memory);
         return idem_error_set(reterr, IDEM_E_SYSTEM, "no memory for the configuration");
     }
+    const struct idem_rules rules = idem_rules_default();
     *config = (struct idem_config){
         .file = "command line",
         .listen = "127.0.0.1:8080",
         .disk_reserve_bytes = 64 * MEBIBYTE,
-        .retention_us = 30 * IDEM_US_PER_DAY,
+        .retention_us = rules.answer_retention_us,
         .retry_window_us = IDEM_US_PER_DAY,
         .limits = { .connections = 10000,
                     .head_bytes = 16384,
@@ -376,13 +377,13 @@ enum idem_err idem_config_create(struct idem_config **ret_config, struct idem_er
                     .recoveries = 64,
                     .waiters_per_key = 100,
                     .cache_entries = 4096 },
-        .timings = { .lease_us = 60 * IDEM_US_PER_SECOND,
-                     .retry_first_us = 200 * IDEM_US_PER_MS,
-                     .ask_first_us = 5 * IDEM_US_PER_SECOND,
-                     .ask_max_us = 3600 * IDEM_US_PER_SECOND,
-                     .ask_give_up_us = 7 * IDEM_US_PER_DAY,
-                     .parked_ask_us = IDEM_US_PER_DAY,
-                     .release_us = IDEM_US_PER_DAY,
+        .timings = { .lease_us = rules.lease_us,
+                     .retry_first_us = rules.retry_first_us,
+                     .ask_first_us = rules.ask_first_us,
+                     .ask_max_us = rules.ask_max_us,
+                     .ask_give_up_us = rules.ask_give_up_us,
+                     .parked_ask_us = rules.parked_ask_us,
+                     .release_us = rules.release_us,
                      .stop_grace_us = 30 * IDEM_US_PER_SECOND,
                      .head_us = 10 * IDEM_US_PER_SECOND,
                      .body_us = 20 * IDEM_US_PER_SECOND,

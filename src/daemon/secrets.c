@@ -335,8 +335,3 @@ enum idem_err idem_secrets_credential(const char *file,
     }
     return credential_take(idem_str_from(getenv(environment)), environment, ret_credential, reterr);
 }
-
-void idem_secrets_wipe(struct idem_secrets *secrets)
-{
-    explicit_bzero(secrets, sizeof(*secrets));
-}

@@ -61,7 +61,4 @@ enum idem_err idem_secrets_credential(const char *file,
                                       char ret_credential[IDEM_PROVIDER_CREDENTIAL_MAX],
                                       struct idem_error *reterr) IDEM_MUST_CHECK;
 
-/* Overwrites them; the compiler may not drop it. */
-void idem_secrets_wipe(struct idem_secrets *secrets);
-
 #endif /* IDEM_DAEMON_SECRETS_H */

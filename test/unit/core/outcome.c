@@ -24,7 +24,6 @@ NAMES(enum idem_effect_kind, idem_effect_kind_name)
 NAMES(enum idem_step, idem_step_name)
 NAMES(enum idem_event_kind, idem_event_kind_name)
 NAMES(enum idem_cause, idem_cause_name)
-NAMES(enum idem_case_kind, idem_case_kind_name)
 NAMES(enum idem_outcome_kind, idem_outcome_kind_name)
 NAMES(enum idem_evidence_source, idem_evidence_source_name)
 NAMES(enum idem_payment_state, idem_payment_state_name)
@@ -53,7 +52,6 @@ static void every_stored_value_has_a_name_of_its_own(void **state)
     expect_names(idem_step_name_at, IDEM_STEP_COUNT);
     expect_names(idem_event_kind_name_at, IDEM_EVENT_KIND_COUNT);
     expect_names(idem_cause_name_at, IDEM_CAUSE_COUNT);
-    expect_names(idem_case_kind_name_at, IDEM_CASE_KIND_COUNT);
     expect_names(idem_outcome_kind_name_at, IDEM_OUTCOME_COUNT);
     expect_names(idem_evidence_source_name_at, IDEM_SOURCE_COUNT);
     expect_names(idem_payment_state_name_at, IDEM_PAYMENT_COUNT);

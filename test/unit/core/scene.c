@@ -69,6 +69,7 @@ void scene_begin(struct scene *scene)
     scene->entries[4] = entry_make("mute", mute, IDEM_PARTIAL_MANY);
     scene->entries[5] = entry_make("blind", blind, IDEM_PARTIAL_NONE);
     scene->rules = idem_rules_default();
+    scene->rules.retry_first_us = SECOND;
     scene->rules.providers = scene->entries;
     scene->rules.provider_count = SCENE_ENTRIES;
     char *memory = malloc(KEPT_MAX);

@@ -247,6 +247,7 @@ void harness_begin(void)
         harness.entry.capability[kind].query = IDEM_QUERY_AT_ONCE;
     }
     harness.rules = idem_rules_default();
+    harness.rules.retry_first_us = SECOND;
     harness.rules.providers = &harness.entry;
     harness.rules.provider_count = 1;
     harness.options = idem_engine_options_default();
