@@ -149,6 +149,7 @@ static void configure(struct edge *edge)
         provider.capability[i].query = IDEM_QUERY_AT_ONCE;
     }
     edge->rules = idem_rules_default();
+    edge->rules.retry_first_us = IDEM_US_PER_SECOND;
     edge->rules.providers = &provider;
     edge->rules.provider_count = 1;
 }
