@@ -28,7 +28,6 @@
 #define RETRY_PAUSE_MAX_US   (2 * IDEM_US_PER_SECOND)
 #define CLAIM_WAIT_US        (10 * IDEM_US_PER_SECOND) /* For the commit of the impatient. */
 #define QUEUE_LOOK_US        (100 * IDEM_US_PER_MS)
-#define BUSY_RETRY_AFTER_US  IDEM_US_PER_SECOND
 
 struct idem_engine_options idem_engine_options_default(void)
 {
@@ -124,138 +123,6 @@ void idem_engine_note_due(struct idem_engine *engine, const struct idem_intent *
     }
 }
 
-/* ---- how requests end ---- */
-
-static void finish(struct idem_engine *engine, struct idem_request *request)
-{
-    IDEM_ASSERT(request->reply != IDEM_REPLY_NONE);
-    request->replayed = !request->claimed;
-    if (request->flight != NULL) { /* Held, and not needed after all. */
-        idem_flight_give_back(engine, request->flight);
-        request->flight = NULL;
-    }
-    engine->requests -= 1;
-    idem_list_push(&engine->done_requests, &request->node);
-}
-
-static void finish_problem(struct idem_engine *engine,
-                           struct idem_request *request,
-                           enum idem_problem problem)
-{
-    request->reply = IDEM_REPLY_PROBLEM;
-    request->problem = problem;
-    if (problem == IDEM_PROBLEM_UNAVAILABLE || problem == IDEM_PROBLEM_OUTCOME_UNKNOWN ||
-        problem == IDEM_PROBLEM_IN_PROGRESS) {
-        request->retry_after_us = BUSY_RETRY_AFTER_US;
-    }
-    finish(engine, request);
-}
-
-static void finish_operation(struct idem_engine *engine, struct idem_request *request)
-{
-    request->reply = IDEM_REPLY_OPERATION;
-    request->retry_after_us = BUSY_RETRY_AFTER_US;
-    finish(engine, request);
-}
-
-/* request->outcome is a REPLY. */
-static void finish_reply(struct idem_engine *engine, struct idem_request *request)
-{
-    const struct idem_release *release = &request->outcome.release;
-    IDEM_ASSERT(release->kind == IDEM_RELEASE_REPLY);
-    request->identified = request->outcome.intent.row != 0;
-    if (release->problem != IDEM_PROBLEM_NONE) {
-        request->retry_after_us = release->retry_after_us;
-        finish_problem(engine, request, release->problem);
-        return;
-    }
-    request->reply = IDEM_REPLY_ANSWER;
-    engine->stats.replayed += request->claimed ? 0 : 1;
-    finish(engine, request);
-}
-
-void idem_engine_notify(struct idem_engine *engine, const struct idem_outcome *outcome)
-{
-    IDEM_ASSERT(outcome->release.kind == IDEM_RELEASE_REPLY);
-    idem_cache_put(engine->cache, outcome);
-    struct idem_live *live = idem_live_find(engine->live, &outcome->intent.scope);
-    if (live == NULL) {
-        return;
-    }
-    struct idem_list_node *node = NULL;
-    while ((node = idem_list_pop(&live->waiters)) != NULL) {
-        struct idem_request *request = IDEM_CONTAINER_OF(node, struct idem_request, wait_node);
-        idem_list_remove(&engine->waiting, &request->node);
-        idem_outcome_copy(&request->outcome, outcome);
-        finish_reply(engine, request);
-    }
-    idem_live_drop(engine->live, &outcome->intent.scope);
-}
-
-/* ---- waiting ---- */
-
-/* By deadline; most have the same patience, so the place is near the end. */
-static void insert_by_deadline(struct idem_engine *engine, struct idem_request *request)
-{
-    struct idem_list_node *before = engine->waiting.last;
-    while (before != NULL && IDEM_CONTAINER_OF(before, struct idem_request, node)->deadline_us >
-                                 request->deadline_us) {
-        before = before->prev;
-    }
-    idem_list_insert_after(&engine->waiting, before, &request->node);
-}
-
-static void join(struct idem_engine *engine, struct idem_request *request)
-{
-    const struct idem_scope *scope = &request->item.command.scope;
-    request->identified = true;
-    bool will_not_wait = request->respond_async || request->item.command.accept.wait_us == 0;
-    if (will_not_wait || (!request->claimed && request->in_flight == IDEM_IN_FLIGHT_ACCEPT)) {
-        finish_operation(engine, request);
-        return;
-    }
-    if (!request->claimed && request->in_flight == IDEM_IN_FLIGHT_CONFLICT) {
-        finish_problem(engine, request, IDEM_PROBLEM_IN_PROGRESS);
-        return;
-    }
-    struct idem_live *live = idem_live_find(engine->live, scope);
-    if (live != NULL && live->waiters.count >= engine->options.waiters_per_key_max) {
-        finish_operation(engine, request);
-        return;
-    }
-    if (request->deadline_us <= idem_clock_mono_us(engine->options.clock)) {
-        finish_operation(engine, request);
-        return;
-    }
-    if (request->flight != NULL) {
-        idem_flight_give_back(engine, request->flight);
-        request->flight = NULL;
-    }
-    live = idem_live_get(engine->live, scope);
-    idem_list_push(&live->waiters, &request->wait_node);
-    insert_by_deadline(engine, request);
-}
-
-static void end_waits(struct idem_engine *engine, int64_t until_us)
-{
-    while (engine->waiting.first != NULL) {
-        struct idem_request *request =
-            IDEM_CONTAINER_OF(engine->waiting.first, struct idem_request, node);
-        if (request->deadline_us > until_us) {
-            return;
-        }
-        struct idem_scope scope = request->item.command.scope;
-        struct idem_live *live = idem_live_find(engine->live, &scope);
-        IDEM_ASSERT(live != NULL);
-        idem_list_remove(&live->waiters, &request->wait_node);
-        idem_list_remove(&engine->waiting, &request->node);
-        finish_operation(engine, request);
-        idem_live_drop(engine->live, &scope);
-    }
-}
-
-/* ---- admission ---- */
-
 static bool serve_from_cache(struct idem_engine *engine, struct idem_request *request)
 {
     if (request->item.command.kind != IDEM_COMMAND_ACCEPT) {
@@ -268,31 +135,31 @@ static bool serve_from_cache(struct idem_engine *engine, struct idem_request *re
     case IDEM_CACHE_MISS:
         return false;
     case IDEM_CACHE_REPLAY:
-        finish_reply(engine, request);
+        idem_request_finish_reply(engine, request);
         return true;
     case IDEM_CACHE_REUSED:
-        finish_problem(engine, request, IDEM_PROBLEM_KEY_REUSED);
+        idem_request_finish_problem(engine, request, IDEM_PROBLEM_KEY_REUSED);
         return true;
     }
     IDEM_UNREACHABLE();
 }
 
-bool idem_engine_takes_work(const struct idem_engine *engine)
+static bool can_record(const struct idem_engine *engine)
 {
     const struct idem_store *store = engine->options.store;
-    return !engine->draining && !store->broken && !store->stopped && !engine->reserve_low;
+    return !engine->draining && !store->broken && !store->stopped;
+}
+
+bool idem_engine_takes_work(const struct idem_engine *engine)
+{
+    return can_record(engine) && !engine->reserve_low;
 }
 
 static bool may_admit(const struct idem_engine *engine, const struct idem_request *request)
 {
-    const struct idem_store *store = engine->options.store;
-    if (engine->draining || store->broken || store->stopped) {
-        return false;
-    }
-    if (engine->reserve_low && request->item.command.kind == IDEM_COMMAND_ACCEPT) {
-        return false;
-    }
-    return engine->requests <= engine->options.requests_max;
+    bool is_claim = request->item.command.kind == IDEM_COMMAND_ACCEPT;
+    bool fits = is_claim ? idem_engine_takes_work(engine) : can_record(engine);
+    return fits && engine->requests <= engine->options.requests_max;
 }
 
 void idem_engine_submit(struct idem_engine *engine, struct idem_request *request)
@@ -313,7 +180,7 @@ void idem_engine_submit(struct idem_engine *engine, struct idem_request *request
         return;
     }
     if (!may_admit(engine, request)) {
-        finish_problem(engine, request, IDEM_PROBLEM_UNAVAILABLE);
+        idem_request_finish_problem(engine, request, IDEM_PROBLEM_UNAVAILABLE);
         return;
     }
     idem_engine_seed(engine, command);
@@ -357,8 +224,6 @@ size_t idem_engine_recovery_room(const struct idem_engine *engine)
     return engine->free_recoveries.count;
 }
 
-/* ---- batches ---- */
-
 /* The request's command is durable: act on what it released. */
 static void complete(struct idem_engine *engine, struct idem_request *request)
 {
@@ -369,10 +234,10 @@ static void complete(struct idem_engine *engine, struct idem_request *request)
     switch (outcome->release.kind) {
     case IDEM_RELEASE_REPLY:
         idem_cache_put(engine->cache, outcome);
-        finish_reply(engine, request);
+        idem_request_finish_reply(engine, request);
         return;
     case IDEM_RELEASE_WAIT:
-        join(engine, request);
+        idem_request_join(engine, request);
         return;
     case IDEM_RELEASE_SEND: {
         struct idem_flight *flight = request->flight;
@@ -382,7 +247,7 @@ static void complete(struct idem_engine *engine, struct idem_request *request)
         idem_outcome_copy(&flight->outcome, outcome);
         flight->item.command = *command; /* Its stamps say when the grant began. */
         idem_flight_attach(engine, flight, &command->scope);
-        join(engine, request);
+        idem_request_join(engine, request);
         idem_flight_call(engine, flight);
         return;
     }
@@ -404,7 +269,7 @@ static void request_came_back(struct idem_engine *engine, struct idem_request *r
         return;
     case IDEM_STORE_UNKNOWN:
         if (engine->options.store->broken || late) {
-            finish_problem(engine, request, IDEM_PROBLEM_OUTCOME_UNKNOWN);
+            idem_request_finish_problem(engine, request, IDEM_PROBLEM_OUTCOME_UNKNOWN);
             return;
         }
         idem_list_push_front(&engine->queue, &request->item.node);
@@ -414,7 +279,7 @@ static void request_came_back(struct idem_engine *engine, struct idem_request *r
     case IDEM_STORE_NOTHING:
     case IDEM_STORE_WRONG_NODE:
     case IDEM_STORE_DOWN:
-        finish_problem(engine, request, IDEM_PROBLEM_UNAVAILABLE);
+        idem_request_finish_problem(engine, request, IDEM_PROBLEM_UNAVAILABLE);
         return;
     case IDEM_STORE_NONE:
     case IDEM_STORE_ANSWER_COUNT:
@@ -522,8 +387,8 @@ static void end_if_late(struct idem_engine *engine, struct idem_store_item *item
     }
     bool unknown = item->answer == IDEM_STORE_UNKNOWN;
     idem_list_remove(&engine->queue, &item->node);
-    finish_problem(engine, request,
-                   unknown ? IDEM_PROBLEM_OUTCOME_UNKNOWN : IDEM_PROBLEM_UNAVAILABLE);
+    idem_request_finish_problem(engine, request,
+                                unknown ? IDEM_PROBLEM_OUTCOME_UNKNOWN : IDEM_PROBLEM_UNAVAILABLE);
 }
 
 static void end_queued(struct idem_engine *engine)
@@ -549,7 +414,7 @@ void idem_engine_step(struct idem_engine *engine)
     reap_store(engine); /* A store that answers at once need not wait for the next step. */
     submit_batches(engine);
     end_queued(engine);
-    end_waits(engine, idem_clock_mono_us(engine->options.clock));
+    idem_request_end_waits(engine, idem_clock_mono_us(engine->options.clock));
     engine->stats.requests = engine->requests;
 }
 
@@ -567,8 +432,6 @@ int64_t idem_engine_wake_us(const struct idem_engine *engine)
     }
     return wake_us;
 }
-
-/* ---- the rest of the face ---- */
 
 void idem_engine_read(struct idem_engine *engine, struct idem_read *read)
 {
@@ -604,7 +467,7 @@ void idem_engine_drain(struct idem_engine *engine)
 void idem_engine_hurry(struct idem_engine *engine)
 {
     IDEM_ASSERT(engine->draining);
-    end_waits(engine, INT64_MAX);
+    idem_request_end_waits(engine, INT64_MAX);
     IDEM_LIST_FOREACH (node, &engine->calling) {
         idem_port_cancel(engine->options.port,
                          &IDEM_CONTAINER_OF(node, struct idem_flight, node)->call);

@@ -89,11 +89,28 @@ void idem_flight_recover(struct idem_engine *engine,
 /* The flight's command came back. */
 void idem_flight_settled(struct idem_engine *engine, struct idem_flight *flight);
 
-/* Ids, token and noise for a command that is about to be queued. */
-void idem_engine_seed(struct idem_engine *engine, struct idem_command *command);
+/* request.c */
+
+/* Each ends the request: it is on the done list afterwards. */
+void idem_request_finish_problem(struct idem_engine *engine,
+                                 struct idem_request *request,
+                                 enum idem_problem problem);
+void idem_request_finish_operation(struct idem_engine *engine, struct idem_request *request);
+void idem_request_finish_reply(struct idem_engine *engine, struct idem_request *request);
+
+/* The intent is in flight: waits for it, or ends at once where the request or its route says so. */
+void idem_request_join(struct idem_engine *engine, struct idem_request *request);
+
+/* Everybody whose deadline is not later than `until_us` gets its 202. */
+void idem_request_end_waits(struct idem_engine *engine, int64_t until_us);
 
 /* Everybody who waits for this intent gets its reply. */
-void idem_engine_notify(struct idem_engine *engine, const struct idem_outcome *outcome);
+void idem_request_notify(struct idem_engine *engine, const struct idem_outcome *outcome);
+
+/* engine.c */
+
+/* Ids, token and noise for a command that is about to be queued. */
+void idem_engine_seed(struct idem_engine *engine, struct idem_command *command);
 
 /* Remembers when an intent that nobody acts on is due. */
 void idem_engine_note_due(struct idem_engine *engine, const struct idem_intent *intent);

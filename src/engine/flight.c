@@ -191,7 +191,7 @@ static void act_on_release(struct idem_engine *engine, struct idem_flight *fligh
         return;
     case IDEM_RELEASE_REPLY:
         idem_crash_point("settle-durable");
-        idem_engine_notify(engine, &flight->outcome);
+        idem_request_notify(engine, &flight->outcome);
         idem_flight_give_back(engine, flight);
         return;
     case IDEM_RELEASE_SEND:
