@@ -1,5 +1,5 @@
 # The verbs. Each installs by itself the Debian packages that it needs and that are missing.
-.PHONY: build run check format tidy clean
+.PHONY: bench build run check format tidy install deb check-deb clean
 
 build: # The program, optimised: build/idem
 	@tools/build
@@ -19,5 +19,18 @@ format: # Rewrites the C sources in the one style
 	@tools/install-deps check
 	@find src include test sim bench -name '*.[ch]' -print0 | xargs -0 clang-format-14 -i
 
+install: # What `make build` made, below $(DESTDIR)$(PREFIX)
+	@DESTDIR='$(DESTDIR)' PREFIX='$(or $(PREFIX),/usr/local)' tools/install build/idem
+
+deb: build # A Debian package, in build/deb
+	@tools/make-deb
+
+check-deb: deb # The package on a clean Debian 12, as root; minutes, and needs a mirror
+	@tools/check-deb build/deb/*.deb
+
+bench: # What it does in a second, beside what the machine could do (bench/README.md)
+	@tools/install-deps bench
+	@tools/bench
+
 clean:
-	@rm -rf build build-asan build-tsan
+	@rm -rf build build-asan build-tsan build-bench

@@ -87,6 +87,17 @@ static const char *advice(enum idem_problem problem)
     case IDEM_PROBLEM_UNAVAILABLE:
         return "Nothing of this try was recorded, and an earlier one was not looked up; send the "
                "same request under the same key later.";
+    case IDEM_PROBLEM_NOT_HAPPENED:
+        return "No money moved and none will under this key, as somebody found at the provider; "
+               "another try needs a new key.";
+    case IDEM_PROBLEM_TOO_EARLY:
+        return "Nothing was decided: a request may still arrive at the provider; say it again "
+               "after the time in Retry-After.";
+    case IDEM_PROBLEM_RATE_LIMITED:
+        return "Nothing of this try was recorded, and an earlier one was not looked up; send the "
+               "same request under the same key later.";
+    case IDEM_PROBLEM_CREDENTIAL_CONFLICT:
+        return "Nothing was changed; choose another id and a fresh secret.";
     case IDEM_PROBLEM_NONE:
     case IDEM_PROBLEM_COUNT:
         break;

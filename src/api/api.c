@@ -12,6 +12,7 @@
 #include "base/bug.h"
 
 #define WAIT_DEFAULT_US  (10 * IDEM_US_PER_SECOND)
+#define READS_DEFAULT    64
 #define SECRET_MIN       16 /* Bytes; below that a secret can be guessed. */
 #define CANONICAL_GROWTH 2  /* "0.5" becomes "5e-1"; nothing grows more than twofold. */
 #define CANONICAL_ROOM   64
@@ -61,7 +62,7 @@ static void refusals_make(struct idem_api *api)
     for (enum idem_net_refusal i = IDEM_NET_REFUSAL_NONE + 1; i < IDEM_NET_REFUSAL_COUNT; i++) {
         struct idem_api_refusal *refusal = &api->refusals[i];
         const struct idem_problem_details details = { .problem = refusal_problem(i) };
-        idem_reply_problem(&api->reply, &details, IDEM_STR(""));
+        idem_reply_problem(&api->reply, &details, IDEM_STR("")); /* Nobody was told it yet. */
         if (i == IDEM_NET_CROWDED) {
             idem_reply_retry_after(&api->reply, IDEM_US_PER_SECOND);
         }
@@ -99,13 +100,9 @@ static enum idem_err options_check(const struct idem_api_options *options,
                                   "a fingerprint secret is shorter than %d bytes", SECRET_MIN);
         }
     }
-    for (size_t i = 0; i < options->credential_count; i++) {
-        size_t len = options->credentials[i].principal.len;
-        if (len == 0 || len > IDEM_PRINCIPAL_MAX) {
-            return idem_error_set(reterr, IDEM_E_INVALID,
-                                  "a credential's principal is not 1 to %d bytes long",
-                                  IDEM_PRINCIPAL_MAX);
-        }
+    if (options->rules->provider_count > IDEM_API_PROVIDERS_MAX) {
+        return idem_error_set(reterr, IDEM_E_INVALID, "more than %d providers",
+                              IDEM_API_PROVIDERS_MAX);
     }
     return IDEM_OK;
 }
@@ -117,9 +114,62 @@ void idem_api_destroy(struct idem_api *api)
     }
     IDEM_ASSERT(api->visits == NULL || idem_api_idle(api));
     idem_digester_destroy(api->digester);
+    idem_credentials_free(&api->credentials);
+    free(api->metrics);
     free(api->canonical);
+    free(api->own_summary.read);
+    free(api->own_credentials.read);
+    free(api->admin_visits);
+    free(api->reads);
     free(api->visits);
     free(api);
+}
+
+/* Memory in one piece for each kind; untouched pages of it cost nothing. */
+static enum idem_err memory_take(struct idem_api *api, struct idem_error *reterr)
+{
+    const struct idem_api_options *options = &api->options;
+    api->canonical_max = options->body_max * CANONICAL_GROWTH + CANONICAL_ROOM;
+    api->canonical = malloc(api->canonical_max);
+    api->metrics_max = idem_metrics_max(options->rules);
+    api->metrics = malloc(api->metrics_max);
+    api->own_credentials.read = calloc(1, sizeof(struct idem_read));
+    api->own_summary.read = calloc(1, sizeof(struct idem_read));
+    api->admin_visits = calloc(IDEM_ADMIN_VISITS, sizeof(*api->admin_visits));
+    api->reads = calloc(options->reads_max, sizeof(*api->reads));
+    api->visits = calloc(options->requests_max, sizeof(*api->visits));
+    if (api->canonical == NULL || api->metrics == NULL || api->own_credentials.read == NULL ||
+        api->own_summary.read == NULL || api->admin_visits == NULL || api->reads == NULL ||
+        api->visits == NULL) {
+        free(api->visits);
+        api->visits = NULL;
+        return idem_error_set(reterr, IDEM_E_SYSTEM, "no memory for %zu requests",
+                              options->requests_max);
+    }
+    for (size_t i = 0; i < options->requests_max; i++) {
+        idem_list_push(&api->free, &api->visits[i].node);
+    }
+    for (size_t i = 0; i < options->reads_max; i++) {
+        idem_list_push(&api->free_reads, &api->reads[i].node);
+    }
+    for (size_t i = 0; i < IDEM_ADMIN_VISITS; i++) {
+        idem_list_push(&api->admin_free, &api->admin_visits[i].node);
+    }
+    return IDEM_OK;
+}
+
+static enum idem_err parts_make(struct idem_api *api, struct idem_error *reterr)
+{
+    const struct idem_api_options *options = &api->options;
+    enum idem_err err = idem_digester_create(&api->digester, reterr);
+    if (err == IDEM_OK) {
+        err = idem_credentials_init(&api->credentials, options, reterr);
+    }
+    if (err == IDEM_OK) {
+        err = idem_credentials_configure(&api->credentials, options->credentials,
+                                         options->credential_count, reterr);
+    }
+    return err == IDEM_OK ? memory_take(api, reterr) : err;
 }
 
 enum idem_err idem_api_create(const struct idem_api_options *options,
@@ -135,27 +185,25 @@ enum idem_err idem_api_create(const struct idem_api_options *options,
         return idem_error_set(reterr, IDEM_E_SYSTEM, "no memory for the api");
     }
     api->options = *options;
-    api->canonical_max = options->body_max * CANONICAL_GROWTH + CANONICAL_ROOM;
-    err = idem_digester_create(&api->digester, reterr);
+    if (api->options.reads_max == 0) {
+        api->options.reads_max = READS_DEFAULT;
+    }
+    err = parts_make(api, reterr);
     if (err != IDEM_OK) {
         idem_api_destroy(api);
         return err;
     }
-    api->canonical = malloc(api->canonical_max);
-    api->visits = calloc(options->requests_max, sizeof(*api->visits));
-    if (api->canonical == NULL || api->visits == NULL) {
-        free(api->visits);
-        api->visits = NULL;
-        idem_api_destroy(api);
-        return idem_error_set(reterr, IDEM_E_SYSTEM, "no memory for %zu requests",
-                              options->requests_max);
-    }
-    for (size_t i = 0; i < options->requests_max; i++) {
-        idem_list_push(&api->free, &api->visits[i].node);
-    }
     refusals_make(api);
     *ret_api = api;
     return IDEM_OK;
+}
+
+void idem_api_problem(struct idem_api *api,
+                      const struct idem_problem_details *details,
+                      struct idem_str what)
+{
+    api->problems[details->problem] += 1;
+    idem_reply_problem(&api->reply, details, what);
 }
 
 static void api_request(void *context, struct idem_exchange *exchange)
@@ -166,9 +214,9 @@ static void api_request(void *context, struct idem_exchange *exchange)
 static void api_gone(void *context, struct idem_exchange *exchange)
 {
     (void)context; /* The visit says all there is to know. */
-    struct idem_visit *visit = idem_exchange_owner(exchange);
-    IDEM_ASSERT(visit != NULL);
-    visit->gone = true;
+    bool *gone = idem_exchange_owner(exchange);
+    IDEM_ASSERT(gone != NULL);
+    *gone = true;
 }
 
 static void api_refusal(void *context,
@@ -187,12 +235,12 @@ const struct idem_server_ops idem_api_server_ops = {
     .refusal = api_refusal,
 };
 
-void idem_api_step(struct idem_api *api)
+static void visits_step(struct idem_api *api)
 {
     struct idem_list requests = { 0 };
     struct idem_list reads = { 0 };
     idem_engine_reap(api->options.engine, &requests);
-    idem_engine_reap_reads(api->options.engine, &reads);
+    idem_list_join(&reads, &api->done_reads);
     struct idem_list_node *node;
     while ((node = idem_list_pop(&requests)) != NULL) {
         struct idem_request *request = IDEM_CONTAINER_OF(node, struct idem_request, node);
@@ -200,8 +248,67 @@ void idem_api_step(struct idem_api *api)
     }
     while ((node = idem_list_pop(&reads)) != NULL) {
         struct idem_read *read = IDEM_CONTAINER_OF(node, struct idem_read, node);
-        idem_visit_read_done(api, IDEM_CONTAINER_OF(read, struct idem_visit, read));
+        idem_visit_read_done(api, IDEM_CONTAINER_OF(read, struct idem_api_read, read)->visit);
     }
+}
+
+static void admin_step(struct idem_api *api)
+{
+    struct idem_list tasks = { 0 };
+    struct idem_list reads = { 0 };
+    idem_list_join(&tasks, &api->admin_done_tasks);
+    idem_list_join(&reads, &api->admin_done_reads);
+    struct idem_list_node *node;
+    while ((node = idem_list_pop(&tasks)) != NULL) {
+        struct idem_store_item *item = IDEM_CONTAINER_OF(node, struct idem_store_item, node);
+        struct idem_task *task = IDEM_CONTAINER_OF(item, struct idem_task, item);
+        idem_admin_task_done(api, IDEM_CONTAINER_OF(task, struct idem_admin_visit, task));
+    }
+    while ((node = idem_list_pop(&reads)) != NULL) {
+        struct idem_read *read = IDEM_CONTAINER_OF(node, struct idem_read, node);
+        idem_admin_read_done(api, IDEM_CONTAINER_OF(read, struct idem_admin_visit, read));
+    }
+}
+
+void idem_api_step(struct idem_api *api)
+{
+    idem_ready_step(api);
+    visits_step(api);
+    admin_step(api);
+    idem_own_step(api);
+}
+
+int64_t idem_api_wake_us(const struct idem_api *api)
+{
+    return idem_own_wake_us(api);
+}
+
+enum idem_err idem_api_reload_credentials(struct idem_api *api,
+                                          const struct idem_credential *credentials,
+                                          size_t count,
+                                          struct idem_error *reterr)
+{
+    return idem_credentials_configure(&api->credentials, credentials, count, reterr);
+}
+
+void idem_api_reload_limits(struct idem_api *api, const struct idem_api_limits *limits)
+{
+    api->options.limits = *limits;
+}
+
+void idem_api_set_server(struct idem_api *api, const struct idem_server *server)
+{
+    api->server = server;
+}
+
+void idem_api_set_gauges(struct idem_api *api, const struct idem_api_gauges *gauges)
+{
+    api->gauges = *gauges;
+}
+
+void idem_api_set_ready(struct idem_api *api, bool caught_up)
+{
+    api->caught_up = caught_up;
 }
 
 void idem_api_drain(struct idem_api *api)
@@ -211,5 +318,7 @@ void idem_api_drain(struct idem_api *api)
 
 bool idem_api_idle(const struct idem_api *api)
 {
-    return api->free.count == api->options.requests_max;
+    return api->free.count == api->options.requests_max &&
+           api->admin_free.count == IDEM_ADMIN_VISITS && !api->own_credentials.running &&
+           !api->own_summary.running;
 }

@@ -4,9 +4,13 @@
  * The server hands over complete exchanges; the edge checks what the bytes alone can say,
  * authenticates, names the intent (scope, effect id, fingerprint) and submits it. What the engine
  * gives back becomes an answer. Nothing here decides about money, and nothing here waits: an
- * exchange stays open until its request or read was reaped.
+ * exchange stays open until its request, read or task was reaped.
  *
- * All memory is allocated at creation. When no request is free, the answer is `unavailable`.
+ * Who may call is a table in memory: the configuration's credentials, which a reload replaces, and
+ * the store's, which are read in pages from the first step on and changed by the admin API. Until
+ * they are all read, an unknown bearer gets 503, not 401.
+ *
+ * All memory is allocated at creation. When no place is free, the answer is `unavailable`.
  * A caller that has gone changes nothing: the engine's work is finished, the answer goes nowhere.
  *
  * Threads: the loop's.
@@ -29,15 +33,46 @@
 
 struct idem_api;
 
-#define IDEM_API_SECRETS_MAX 4 /* Times two rules: IDEM_FINGERPRINTS_MAX. */
+#define IDEM_API_SECRETS_MAX   4  /* Times two rules: IDEM_FINGERPRINTS_MAX. */
+#define IDEM_API_PROVIDERS_MAX 32 /* Of the rules. */
 
-/* Who may call. The secret itself is never kept. */
+/* One of the configuration's credentials. The secret itself is never kept. */
 struct idem_credential {
     struct idem_digest secret_sha256; /* Of the bearer token's bytes. */
     struct idem_str principal;
-    bool is_operator;                 /* Operators use the operator's routes, not the merchants'. */
-    const struct idem_str *providers; /* The provider entries granted to it. */
+    bool is_operator; /* Operators use the operator's routes, not the merchants'. */
+    /* The provider entries granted to it; "*": every one. Others than the rules' do not count. */
+    const struct idem_str *providers;
     size_t provider_count;
+};
+
+/* What one principal may take. Operators are not limited. 0: no limit. */
+struct idem_api_limits {
+    size_t principal_requests_max; /* Inside the edge at once. */
+    int64_t principal_rate;        /* Requests a second ... */
+    int64_t principal_burst;       /* ... and how many at once after a pause; 0: the rate. */
+};
+
+/* What only the daemon knows, for /metrics, /readyz and operators. Zero: not so, or not known. */
+struct idem_api_gauges {
+    struct idem_str version; /* A constant. */
+    int64_t uptime_us;
+    int64_t loop_lag_us; /* How late the loop was, at worst since the last gauges. */
+    bool disk_low;       /* Below its reserve. */
+
+    /* struct idem_reaper_stats */
+    uint64_t reaper_expired;
+    uint64_t reaper_removed;
+    int64_t reaper_horizon_us;
+    bool clock_apart;
+
+    /* struct idem_restore_stats */
+    bool restored;
+    bool restore_needs_operator;
+    int64_t restore_from_us;
+    int64_t restore_begins_us;
+    uint64_t restore_listed;
+    uint64_t restore_failures;
 };
 
 /* A secret that fingerprints are made with. Records name it by id. */
@@ -56,20 +91,24 @@ struct idem_route_policy {
     size_t ignored_count;
 };
 
-/* Everything is borrowed as long as the api. */
+/* Everything is borrowed as long as the api, but for the credentials, which are copied. */
 struct idem_api_options {
     struct idem_engine *engine;
     const struct idem_rules *rules;
     struct idem_clock *clock;
     const struct idem_credential *credentials;
     size_t credential_count;
+    struct idem_digest bootstrap_sha256; /* An operator, "bootstrap"; zeros: none. */
     struct idem_str effect_secret;
     const struct idem_secret *fingerprint_secrets; /* The first is the current one. */
     size_t fingerprint_secret_count;               /* 1 to IDEM_API_SECRETS_MAX. */
     bool scope_by_principal;                       /* A key is one key over all endpoints. */
     struct idem_route_policy routes[IDEM_ENDPOINT_COUNT];
-    size_t requests_max; /* Exchanges inside the edge at once. */
-    size_t body_max;     /* Bytes; the server refuses what is longer. */
+    size_t requests_max;    /* Merchants' exchanges inside the edge at once. */
+    size_t reads_max;       /* Of these, how many ask the store for something; 0: 64. */
+    size_t credentials_max; /* Of the store, that count; 0: 1024. */
+    size_t body_max;        /* Bytes; the server refuses what is longer. */
+    struct idem_api_limits limits;
 };
 
 /* Everybody waits up to 10 s, answers are stored, bodies are compared by meaning. */
@@ -90,10 +129,33 @@ extern const struct idem_server_ops idem_api_server_ops;
 /* Answers what the engine has finished. Call after idem_engine_step(). */
 void idem_api_step(struct idem_api *api);
 
+/* Monotonic time at which a step is needed even if nothing happens. */
+int64_t idem_api_wake_us(const struct idem_api *api);
+
+/*
+ * Replaces the configuration's credentials as a whole. What is being worked on goes on under the
+ * one it came with. IDEM_E_INVALID, IDEM_E_LIMIT: nothing has changed.
+ */
+enum idem_err idem_api_reload_credentials(struct idem_api *api,
+                                          const struct idem_credential *credentials,
+                                          size_t count,
+                                          struct idem_error *reterr) IDEM_MUST_CHECK;
+
+/* From now on; what a principal has inside already stays. */
+void idem_api_reload_limits(struct idem_api *api, const struct idem_api_limits *limits);
+
+/* Whose figures stand in /metrics; NULL: none. Borrowed. */
+void idem_api_set_server(struct idem_api *api, const struct idem_server *server);
+
+void idem_api_set_gauges(struct idem_api *api, const struct idem_api_gauges *gauges);
+
+/* Recovery has looked at everything that an earlier process left; /readyz says no before. */
+void idem_api_set_ready(struct idem_api *api, bool caught_up);
+
 /* /readyz says no from now on; requests are still answered (the engine refuses new work). */
 void idem_api_drain(struct idem_api *api);
 
-/* No exchange is open. */
+/* No exchange is open, and nothing of its own is in the engine. */
 bool idem_api_idle(const struct idem_api *api);
 
 /* Idle. Accepts NULL. */

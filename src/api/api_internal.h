@@ -4,8 +4,10 @@
 #ifndef IDEM_API_API_INTERNAL_H
 #define IDEM_API_API_INTERNAL_H
 
+#include "api/account.h"
 #include "api/api.h"
 #include "api/body.h"
+#include "api/credentials.h"
 #include "api/prefer.h"
 #include "api/reply.h"
 #include "api/route.h"
@@ -14,19 +16,57 @@
 /* Key, unescaped texts of one body and the last one that turned out too long. */
 #define IDEM_VISIT_MEMORY_MAX 4096
 
+struct idem_visit;
+
+/* A look into the store for a visit; few visits need one, and it is large. */
+struct idem_api_read {
+    struct idem_list_node node; /* On the api's list of free ones. */
+    struct idem_visit *visit;
+    struct idem_read read;
+};
+
+/* A merchant's exchange. */
 struct idem_visit {
     struct idem_list_node node; /* On the api's free list. */
     struct idem_exchange *exchange;
-    const struct idem_credential *credential;
+    struct idem_account *account; /* Its principal. */
+    bool gone;                    /* Nobody reads the answer. The exchange's owner points here. */
+    bool requested;               /* The request came back; a read now is about its intent. */
+    bool every_provider;
+    size_t granted_count;
+    struct idem_str granted[IDEM_API_PROVIDERS_MAX]; /* Provider entries; text is the rules'. */
     struct idem_route route;
     struct idem_prefer prefer;
-    struct idem_str key; /* Empty until one was read. */
-    bool gone;           /* Nobody reads the answer. */
-    bool requested;      /* The request came back; a read now is about its intent. */
+    struct idem_str key;        /* Empty until one was read. */
+    struct idem_api_read *read; /* NULL: none. */
     struct idem_buf kept;
     char memory[IDEM_VISIT_MEMORY_MAX];
     struct idem_request request;
+};
+
+#define IDEM_ADMIN_VISITS 16
+
+/* An operator's exchange: at most a read, then a task, then a read of what became of it. */
+struct idem_admin_visit {
+    struct idem_list_node node; /* On the api's free list. */
+    struct idem_exchange *exchange;
+    bool gone;     /* Nobody reads the answer. The exchange's owner points here. */
+    bool done;     /* The task is durable; a read now is for showing it. */
+    bool promised; /* A place among the credentials is kept. */
+    struct idem_route route;
+    struct idem_buf kept;
+    char memory[IDEM_VISIT_MEMORY_MAX];
+    size_t by_len;
+    char by[IDEM_ADMIN_BY_MAX];
+    struct idem_task task;
     struct idem_read read;
+};
+
+/* What the edge asks the store for by itself. */
+struct idem_api_own_read {
+    bool running;
+    int64_t next_us; /* Monotonic; not before. */
+    struct idem_read *read;
 };
 
 /* An answer to what the server refuses, made once. */
@@ -39,20 +79,53 @@ struct idem_api_refusal {
 struct idem_api {
     struct idem_api_options options;
     struct idem_digester *digester;
+    struct idem_credentials credentials;
     struct idem_visit *visits;
     struct idem_list free; /* Of struct idem_visit; last in, first out, so that few are warm. */
-    bool draining;
+    struct idem_api_read *reads;
+    struct idem_list free_reads; /* Likewise. */
+    struct idem_list done_reads;
+    struct idem_admin_visit *admin_visits;
+    struct idem_list admin_free; /* Likewise. */
+    struct idem_list admin_done_reads;
+    struct idem_list admin_done_tasks;
     struct idem_api_refusal refusals[IDEM_NET_REFUSAL_COUNT];
+
+    /* own.c */
+    struct idem_list own_done_reads;
+    struct idem_api_own_read own_credentials;
+    struct idem_api_own_read own_summary;
+    struct idem_summary summary; /* As it was last read. */
+    bool summary_known;
+    int64_t scraped_us; /* Monotonic, when /metrics was asked for last; 0: never. */
+
+    /* ready.c */
+    struct idem_api_gauges gauges;
+    bool draining;
+    bool caught_up;
+    uint64_t durable_seen; /* Commands, as the engine's stats had them at the last look. */
+    uint64_t failed_seen;
+    int64_t failed_us; /* Monotonic, of the last look that saw a command not written; 0: it was. */
+
+    const struct idem_server *server;      /* For metrics; may be NULL. */
+    uint64_t problems[IDEM_PROBLEM_COUNT]; /* Told to callers, and not stored. */
 
     /* Used from beginning to end of one step of one visit. */
     struct idem_body body;
     char *canonical;
     size_t canonical_max;
     struct idem_reply reply;
+    char *metrics;
+    size_t metrics_max;
 };
 
 /* visit.c: checks, names and submits, or answers at once. */
 void idem_visit_begin(struct idem_api *api, struct idem_exchange *exchange);
+
+/* visit.c: the body as JSON; where all members are optional, no bytes mean no members. */
+bool idem_visit_body_parse(struct idem_api *api,
+                           const struct idem_net_request *request,
+                           struct idem_fault *ret_fault) IDEM_MUST_CHECK;
 
 /* finish.c: answers, or asks the store for what the answer needs. */
 void idem_visit_request_done(struct idem_api *api, struct idem_visit *visit);
@@ -66,5 +139,36 @@ void idem_visit_refuse(struct idem_api *api,
                        struct idem_visit *visit,
                        const struct idem_problem_details *details,
                        struct idem_str what);
+
+/* finish.c: begins a look into the store; false: no place is free. */
+bool idem_visit_read_take(struct idem_api *api, struct idem_visit *visit) IDEM_MUST_CHECK;
+void idem_visit_read_start(struct idem_api *api,
+                           struct idem_visit *visit,
+                           enum idem_read_kind kind);
+
+/* admin.c: the operators' routes, whose credential was checked. */
+void idem_admin_begin(struct idem_api *api,
+                      struct idem_exchange *exchange,
+                      const struct idem_caller *caller,
+                      const struct idem_route *route);
+void idem_admin_read_done(struct idem_api *api, struct idem_admin_visit *visit);
+void idem_admin_task_done(struct idem_api *api, struct idem_admin_visit *visit);
+
+/* own.c: what the edge asks the store for by itself. */
+void idem_own_step(struct idem_api *api);
+int64_t idem_own_wake_us(const struct idem_api *api);
+
+/* ready.c: looks whether the store can write; then what /readyz says: NULL is yes. */
+void idem_ready_step(struct idem_api *api);
+const char *idem_ready_why_not(const struct idem_api *api);
+
+/* metrics.c: the whole page, in the api's memory for it. */
+struct idem_str idem_metrics_print(struct idem_api *api);
+size_t idem_metrics_max(const struct idem_rules *rules);
+
+/* api.c: a problem that is not stored into the api's reply, counted. */
+void idem_api_problem(struct idem_api *api,
+                      const struct idem_problem_details *details,
+                      struct idem_str what);
 
 #endif /* IDEM_API_API_INTERNAL_H */

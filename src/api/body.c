@@ -24,13 +24,23 @@ enum member {
     MEMBER_METADATA,
     MEMBER_REFUND_NO,
     MEMBER_ENDPOINT,
+    MEMBER_VERDICT,
+    MEMBER_REASON,
+    MEMBER_REFERENCE,
+    MEMBER_PRINCIPAL,
+    MEMBER_ROLE,
+    MEMBER_SECRET,
+    MEMBER_PROVIDERS,
+    MEMBER_LABEL,
     MEMBER_COUNT
 };
 
 enum member_form {
     FORM_VISIBLE = 0, /* A string of 1 to max bytes 0x21-0x7E. */
     FORM_TEXT,        /* A string of at most max bytes without control characters. */
-    FORM_OBJECT       /* A JSON object of at most max bytes as it stands. */
+    FORM_WORDS,       /* Likewise, and not empty. */
+    FORM_OBJECT,      /* A JSON object of at most max bytes as it stands. */
+    FORM_NAMES        /* An array of visible strings: kept with a space behind each. */
 };
 
 struct member_rule {
@@ -46,6 +56,9 @@ struct member_rule {
     }
 
 #define ENDPOINT_NAME_MAX 32
+#define NAMES_MAX         (IDEM_GRANTS_MAX / (IDEM_ENTRY_MAX + 1))
+#define VERDICT_MAX       16
+#define ROLE_MAX          16
 
 static const struct member_rule rules[MEMBER_COUNT] = {
     [MEMBER_ORDER_NO] = RULE("order_no", FORM_VISIBLE, IDEM_ORDER_NO_MAX),
@@ -58,6 +71,14 @@ static const struct member_rule rules[MEMBER_COUNT] = {
     [MEMBER_METADATA] = RULE("metadata", FORM_OBJECT, IDEM_METADATA_MAX),
     [MEMBER_REFUND_NO] = RULE("refund_no", FORM_VISIBLE, IDEM_REFUND_NO_MAX),
     [MEMBER_ENDPOINT] = RULE("endpoint", FORM_VISIBLE, ENDPOINT_NAME_MAX),
+    [MEMBER_VERDICT] = RULE("verdict", FORM_VISIBLE, VERDICT_MAX),
+    [MEMBER_REASON] = RULE("reason", FORM_WORDS, IDEM_REASON_MAX),
+    [MEMBER_REFERENCE] = RULE("reference", FORM_VISIBLE, IDEM_REFERENCE_MAX),
+    [MEMBER_PRINCIPAL] = RULE("principal", FORM_VISIBLE, IDEM_PRINCIPAL_MAX),
+    [MEMBER_ROLE] = RULE("role", FORM_VISIBLE, ROLE_MAX),
+    [MEMBER_SECRET] = RULE("secret_sha256", FORM_VISIBLE, (size_t)2 * IDEM_DIGEST_SIZE),
+    [MEMBER_PROVIDERS] = RULE("providers", FORM_NAMES, IDEM_ENTRY_MAX),
+    [MEMBER_LABEL] = RULE("label", FORM_TEXT, IDEM_LABEL_MAX),
 };
 
 #define BIT(member) (1U << (member))
@@ -80,6 +101,15 @@ static const struct shape accept_shapes[IDEM_ENDPOINT_COUNT] = {
 };
 
 static const struct shape abandon_shape = { .required = BIT(MEMBER_ENDPOINT) };
+static const struct shape reason_shape = { .required = BIT(MEMBER_REASON) };
+static const struct shape resolve_shape = {
+    .required = BIT(MEMBER_VERDICT) | BIT(MEMBER_REASON),
+    .optional = BIT(MEMBER_AMOUNT) | BIT(MEMBER_CURRENCY) | BIT(MEMBER_REFERENCE),
+};
+static const struct shape credential_shape = {
+    .required = BIT(MEMBER_PRINCIPAL) | BIT(MEMBER_ROLE) | BIT(MEMBER_SECRET),
+    .optional = BIT(MEMBER_PROVIDERS) | BIT(MEMBER_LABEL),
+};
 
 struct values {
     struct idem_str text[MEMBER_COUNT]; /* data NULL: absent. */
@@ -141,10 +171,11 @@ static struct idem_str string_at(const struct idem_json *json,
 
 static bool string_fits(struct idem_str text, const struct member_rule *rule)
 {
-    if (text.len > rule->max) {
+    if (text.len > rule->max || (rule->form == FORM_WORDS && text.len == 0)) {
         return false;
     }
-    return rule->form == FORM_VISIBLE ? is_visible(text) : !has_control(text);
+    return rule->form == FORM_TEXT || rule->form == FORM_WORDS ? !has_control(text)
+                                                               : is_visible(text);
 }
 
 static bool string_read(const struct idem_json *json,
@@ -179,12 +210,50 @@ static bool rule_refuse(const struct member_rule *rule, struct idem_fault *ret_f
             ret_fault, IDEM_PROBLEM_BODY_INVALID,
             "\"%.*s\" must be a string of at most %zu bytes without control characters.", len,
             rule->name.data, rule->max);
+    case FORM_WORDS:
+        return idem_fault_set(
+            ret_fault, IDEM_PROBLEM_BODY_INVALID,
+            "\"%.*s\" must be a string of 1 to %zu bytes without control characters.", len,
+            rule->name.data, rule->max);
+    case FORM_NAMES:
+        return idem_fault_set(ret_fault, IDEM_PROBLEM_BODY_INVALID,
+                              "\"%.*s\" must be a list of at most %d names of 1 to %zu bytes.", len,
+                              rule->name.data, NAMES_MAX, rule->max);
     case FORM_OBJECT:
         return idem_fault_set(ret_fault, IDEM_PROBLEM_BODY_INVALID,
                               "\"%.*s\" must be a JSON object of at most %zu bytes.", len,
                               rule->name.data, rule->max);
     }
     IDEM_UNREACHABLE();
+}
+
+/* ["a", "b"] as "a b ". */
+static bool names_read(const struct idem_json *json,
+                       size_t index,
+                       const struct member_rule *rule,
+                       struct idem_buf *memory,
+                       struct idem_str *ret_text)
+{
+    char names[IDEM_GRANTS_MAX];
+    struct idem_buf buf;
+    idem_buf_init(&buf, names, sizeof(names));
+    const struct idem_json_token *array = &json->tokens[index];
+    if (array->kind != IDEM_JSON_ARRAY || array->count > NAMES_MAX) {
+        return false;
+    }
+    size_t element = index + 1;
+    for (uint32_t i = 0; i < array->count; i++) {
+        struct idem_str name;
+        if (!string_read(json, element, rule, memory, &name)) {
+            return false;
+        }
+        idem_buf_add(&buf, name);
+        idem_buf_add_char(&buf, ' ');
+        element = json->tokens[element].next;
+    }
+    IDEM_ASSERT(!buf.full);
+    *ret_text = idem_buf_keep(memory, idem_buf_str(&buf));
+    return !memory->full;
 }
 
 static bool member_read(const struct idem_json *json,
@@ -194,6 +263,9 @@ static bool member_read(const struct idem_json *json,
                         struct values *values)
 {
     const struct member_rule *rule = &rules[member];
+    if (rule->form == FORM_NAMES) {
+        return names_read(json, index, rule, memory, &values->text[member]);
+    }
     if (rule->form != FORM_OBJECT) {
         return string_read(json, index, rule, memory, &values->text[member]);
     }
@@ -285,7 +357,8 @@ static bool amount_refuse(enum idem_amount_fault amount_fault,
 }
 
 static bool money_read(const struct values *values,
-                       struct idem_accept *accept,
+                       int64_t *ret_minor,
+                       struct idem_str *ret_currency,
                        struct idem_fault *ret_fault)
 {
     int exponent = idem_currency_exponent(values->text[MEMBER_CURRENCY]);
@@ -293,11 +366,11 @@ static bool money_read(const struct values *values,
         return refuse(ret_fault, "\"currency\" must be an ISO 4217 code in capitals.");
     }
     enum idem_amount_fault fault =
-        idem_amount_parse(values->text[MEMBER_AMOUNT], exponent, &accept->amount_minor);
+        idem_amount_parse(values->text[MEMBER_AMOUNT], exponent, ret_minor);
     if (fault != IDEM_AMOUNT_OK) {
         return amount_refuse(fault, exponent, ret_fault);
     }
-    accept->currency = values->text[MEMBER_CURRENCY];
+    *ret_currency = values->text[MEMBER_CURRENCY];
     return true;
 }
 
@@ -355,7 +428,7 @@ bool idem_body_read_accept(const struct idem_body *body,
         if (!capture_mode_read(values.text[MEMBER_CAPTURE], &accept->capture_mode)) {
             return refuse(ret_fault, "\"capture\" must be \"automatic\" or \"manual\".");
         }
-        return money_read(&values, accept, ret_fault);
+        return money_read(&values, &accept->amount_minor, &accept->currency, ret_fault);
     }
     accept->amount_text = values.text[MEMBER_AMOUNT];
     return accept->amount_text.data == NULL || amount_text_check(accept->amount_text, ret_fault);
@@ -376,4 +449,95 @@ bool idem_body_read_abandon(const struct idem_body *body,
     }
     *ret_endpoint = endpoint;
     return true;
+}
+
+bool idem_body_read_resolve(const struct idem_body *body,
+                            struct idem_buf *memory,
+                            struct idem_resolve *resolve,
+                            struct idem_fault *ret_fault)
+{
+    struct values values = { 0 };
+    if (!values_read(body, &resolve_shape, memory, &values, ret_fault)) {
+        return false;
+    }
+    resolve->verdict = idem_verdict_from(values.text[MEMBER_VERDICT]);
+    resolve->reason = values.text[MEMBER_REASON];
+    resolve->reference = values.text[MEMBER_REFERENCE];
+    if (resolve->verdict == IDEM_VERDICT_NONE) {
+        return refuse(ret_fault, "\"verdict\" must be \"succeeded\", \"failed\" or \"noted\".");
+    }
+    bool amount = values.text[MEMBER_AMOUNT].data != NULL;
+    bool currency = values.text[MEMBER_CURRENCY].data != NULL;
+    if (resolve->verdict != IDEM_VERDICT_SUCCEEDED) {
+        bool more = amount || currency || values.text[MEMBER_REFERENCE].data != NULL;
+        return !more || refuse(ret_fault,
+                               "\"amount\", \"currency\" and \"reference\" belong to the "
+                               "verdict \"succeeded\".");
+    }
+    if (!amount || !currency) {
+        return refuse(ret_fault,
+                      "The verdict \"succeeded\" needs \"amount\" and \"currency\" as "
+                      "the provider shows them.");
+    }
+    return money_read(&values, &resolve->amount_minor, &resolve->currency, ret_fault);
+}
+
+bool idem_body_read_reason(const struct idem_body *body,
+                           struct idem_buf *memory,
+                           struct idem_str *ret_reason,
+                           struct idem_fault *ret_fault)
+{
+    struct values values = { 0 };
+    if (!values_read(body, &reason_shape, memory, &values, ret_fault)) {
+        return false;
+    }
+    *ret_reason = values.text[MEMBER_REASON];
+    return true;
+}
+
+static int nibble_of(char digit)
+{
+    if (digit >= '0' && digit <= '9') {
+        return digit - '0';
+    }
+    if (digit >= 'a' && digit <= 'f') {
+        return digit - 'a' + 10;
+    }
+    return digit >= 'A' && digit <= 'F' ? digit - 'A' + 10 : -1;
+}
+
+static bool digest_read(struct idem_str text, struct idem_digest *ret_digest)
+{
+    if (text.len != (size_t)2 * IDEM_DIGEST_SIZE) {
+        return false;
+    }
+    for (size_t i = 0; i < IDEM_DIGEST_SIZE; i++) {
+        int high = nibble_of(text.data[2 * i]);
+        int low = nibble_of(text.data[2 * i + 1]);
+        if (high < 0 || low < 0) {
+            return false;
+        }
+        ret_digest->bytes[i] = (uint8_t)(high * 16 + low);
+    }
+    return true;
+}
+
+bool idem_body_read_credential(const struct idem_body *body,
+                               struct idem_buf *memory,
+                               struct idem_credential_row *row,
+                               struct idem_fault *ret_fault)
+{
+    struct values values = { 0 };
+    if (!values_read(body, &credential_shape, memory, &values, ret_fault)) {
+        return false;
+    }
+    row->principal = values.text[MEMBER_PRINCIPAL];
+    row->role = idem_role_from(values.text[MEMBER_ROLE]);
+    row->providers = values.text[MEMBER_PROVIDERS];
+    row->label = values.text[MEMBER_LABEL];
+    if (row->role == IDEM_ROLE_NONE) {
+        return refuse(ret_fault, "\"role\" must be \"merchant\" or \"operator\".");
+    }
+    return digest_read(values.text[MEMBER_SECRET], &row->secret_sha256) ||
+           refuse(ret_fault, "\"secret_sha256\" must be 64 hexadecimal digits.");
 }

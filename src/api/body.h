@@ -41,4 +41,25 @@ bool idem_body_read_abandon(const struct idem_body *body,
                             enum idem_endpoint *ret_endpoint,
                             struct idem_fault *ret_fault) IDEM_MUST_CHECK;
 
+/* {"verdict": "failed", "reason": "..."}; docs/admin.md. `by` is the caller's to fill. */
+bool idem_body_read_resolve(const struct idem_body *body,
+                            struct idem_buf *memory,
+                            struct idem_resolve *resolve,
+                            struct idem_fault *ret_fault) IDEM_MUST_CHECK;
+
+/* {"reason": "..."} */
+bool idem_body_read_reason(const struct idem_body *body,
+                           struct idem_buf *memory,
+                           struct idem_str *ret_reason,
+                           struct idem_fault *ret_fault) IDEM_MUST_CHECK;
+
+/*
+ * A credential: docs/admin.md. The row's id and by are the caller's to fill, and to check that its
+ * provider entries exist.
+ */
+bool idem_body_read_credential(const struct idem_body *body,
+                               struct idem_buf *memory,
+                               struct idem_credential_row *row,
+                               struct idem_fault *ret_fault) IDEM_MUST_CHECK;
+
 #endif /* IDEM_API_BODY_H */

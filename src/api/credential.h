@@ -1,25 +1,19 @@
 /*
- * credential.h - who calls: a bearer token (RFC 6750) against the configured digests.
+ * credential.h - what a request shows for itself: a bearer token (RFC 6750), as its digest.
  */
 #ifndef IDEM_API_CREDENTIAL_H
 #define IDEM_API_CREDENTIAL_H
 
 #include <stdbool.h>
-#include <stddef.h>
 
-#include "api/api.h"
 #include "api/fault.h"
+#include "base/digest.h"
+#include "net/server.h"
 
-/*
- * The credential of the request, or NULL with the fault filled. The time it takes does not depend
- * on which digest is near.
- */
-const struct idem_credential *idem_credential_find(const struct idem_api_options *options,
-                                                   struct idem_digester *digester,
-                                                   const struct idem_net_request *request,
-                                                   struct idem_fault *ret_fault);
-
-/* The provider entry is granted to this credential. */
-bool idem_credential_grants(const struct idem_credential *credential, struct idem_str entry);
+/* The digest of the request's token; false: there is not exactly one, or it is none. */
+bool idem_credential_read(struct idem_digester *digester,
+                          const struct idem_net_request *request,
+                          struct idem_digest *ret_digest,
+                          struct idem_fault *ret_fault) IDEM_MUST_CHECK;
 
 #endif /* IDEM_API_CREDENTIAL_H */

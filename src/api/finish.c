@@ -7,8 +7,8 @@
  *                        if it is final by then, the stored answer goes out instead
  *   a problem            is rendered from the catalogue
  *
- * A read that cannot be answered never takes back what the request's own commit has proven: the
- * answer is then made of the outcome.
+ * A read that cannot be answered, or finds no free place, never takes back what the request's own
+ * commit has proven: the answer is then made of the outcome.
  */
 #include "api/api_internal.h"
 #include "api/content.h"
@@ -58,6 +58,11 @@ void idem_visit_answer(struct idem_api *api, struct idem_visit *visit)
         idem_crash_point("reply-after");
     }
     visit->exchange = NULL;
+    if (visit->read != NULL) {
+        idem_list_push_front(&api->free_reads, &visit->read->node);
+        visit->read = NULL;
+    }
+    idem_account_leave(visit->account);
     idem_list_push_front(&api->free, &visit->node);
 }
 
@@ -66,7 +71,7 @@ void idem_visit_refuse(struct idem_api *api,
                        const struct idem_problem_details *details,
                        struct idem_str what)
 {
-    idem_reply_problem(&api->reply, details, what);
+    idem_api_problem(api, details, what);
     if (idem_problem_entry(details->problem)->status == 503) {
         idem_reply_retry_after(&api->reply, RETRY_SOON_US);
     }
@@ -184,7 +189,7 @@ static void running_answer(struct idem_api *api,
             .problem = IDEM_PROBLEM_NOT_EXECUTED,
             .operation_id = intent->id,
         };
-        idem_reply_problem(&api->reply, &details, IDEM_STR(""));
+        idem_api_problem(api, &details, IDEM_STR(""));
         idem_reply_retry_after(&api->reply, RETRY_SOON_US);
     } else {
         view_begin(api, operation, STATUS_ACCEPTED, visit->request.retry_after_us);
@@ -226,7 +231,7 @@ static void problem_answer(struct idem_api *api, struct idem_visit *visit)
 {
     const struct idem_request *request = &visit->request;
     const struct idem_problem_details details = problem_details(request);
-    idem_reply_problem(&api->reply, &details, IDEM_STR(""));
+    idem_api_problem(api, &details, IDEM_STR(""));
     bool later = idem_problem_entry(request->problem)->status == 503 ||
                  request->problem == IDEM_PROBLEM_IN_PROGRESS;
     if (request->retry_after_us > 0 || later) {
@@ -238,68 +243,31 @@ static void problem_answer(struct idem_api *api, struct idem_visit *visit)
     idem_visit_answer(api, visit);
 }
 
-static void read_start(struct idem_api *api,
-                       struct idem_visit *visit,
-                       enum idem_read_kind kind,
-                       struct idem_uid id)
+bool idem_visit_read_take(struct idem_api *api, struct idem_visit *visit)
 {
-    visit->requested = true;
-    visit->read.kind = kind;
-    visit->read.id = id;
-    visit->read.principal = visit->credential->principal;
-    visit->read.now_us = idem_clock_wall_us(api->options.clock);
-    idem_engine_read(api->options.engine, &visit->read);
+    IDEM_ASSERT(visit->read == NULL);
+    struct idem_list_node *node = idem_list_pop(&api->free_reads);
+    if (node == NULL) {
+        return false;
+    }
+    visit->read = IDEM_CONTAINER_OF(node, struct idem_api_read, node);
+    visit->read->visit = visit;
+    return true;
 }
 
-/* A replayed success on a route whose answer is the resource. */
-static bool wants_resource(const struct idem_api *api, const struct idem_visit *visit)
+void idem_visit_read_start(struct idem_api *api, struct idem_visit *visit, enum idem_read_kind kind)
 {
-    return api->options.routes[visit->route.endpoint].answer_resource && visit->request.replayed &&
-           visit->request.outcome.intent.state == IDEM_INTENT_SUCCEEDED;
-}
-
-static void keyed_answer_done(struct idem_api *api, struct idem_visit *visit)
-{
-    const struct idem_intent *intent = &visit->request.outcome.intent;
-    if (visit->gone || !wants_resource(api, visit)) {
-        stored_answer(api, visit, intent);
-        return;
-    }
-    if (!idem_uid_is_zero(intent->refund_id)) {
-        read_start(api, visit, IDEM_READ_REFUND, intent->refund_id);
-    } else {
-        read_start(api, visit, IDEM_READ_PAYMENT, intent->payment_id);
-    }
-}
-
-void idem_visit_request_done(struct idem_api *api, struct idem_visit *visit)
-{
-    const struct idem_request *request = &visit->request;
-    bool keyed = visit->route.kind == IDEM_ROUTE_KEYED;
-    switch (request->reply) {
-    case IDEM_REPLY_ANSWER:
-        if (keyed) {
-            keyed_answer_done(api, visit);
-            return;
-        }
-        read_start(api, visit, IDEM_READ_OPERATION, request->outcome.intent.id);
-        return;
-    case IDEM_REPLY_OPERATION:
-        read_start(api, visit, IDEM_READ_OPERATION, request->outcome.intent.id);
-        return;
-    case IDEM_REPLY_PROBLEM:
-        problem_answer(api, visit);
-        return;
-    case IDEM_REPLY_NONE:
-    case IDEM_REPLY_COUNT:
-        break;
-    }
-    IDEM_UNREACHABLE();
+    struct idem_read *read = &visit->read->read;
+    read->kind = kind;
+    read->principal = idem_account_principal(visit->account);
+    read->done = &api->done_reads;
+    read->now_us = idem_clock_wall_us(api->options.clock);
+    idem_engine_read(api->options.engine, read);
 }
 
 static void resource_answer(struct idem_api *api, struct idem_visit *visit)
 {
-    const struct idem_read *read = &visit->read;
+    const struct idem_read *read = &visit->read->read;
     const struct idem_intent *intent = &visit->request.outcome.intent;
     uint16_t status = intent->answer.status;
     char memory[IDEM_ANSWER_MAX]; /* What fitted as a stored answer fits again. */
@@ -316,8 +284,8 @@ static void resource_answer(struct idem_api *api, struct idem_visit *visit)
 
 static void after_request(struct idem_api *api, struct idem_visit *visit)
 {
-    const struct idem_read *read = &visit->read;
-    bool known = read->answer == IDEM_STORE_DURABLE && read->found;
+    const struct idem_read *read = visit->read == NULL ? NULL : &visit->read->read;
+    bool known = read != NULL && read->answer == IDEM_STORE_DURABLE && read->found;
     struct idem_operation operation =
         known ? operation_of_read(read) : operation_of_outcome(&visit->request);
     if (visit->route.kind == IDEM_ROUTE_ABANDON) {
@@ -335,9 +303,70 @@ static void after_request(struct idem_api *api, struct idem_visit *visit)
     stored_answer(api, visit, &visit->request.outcome.intent);
 }
 
+/* Once more into the store, about the request's intent. */
+static void look_again(struct idem_api *api,
+                       struct idem_visit *visit,
+                       enum idem_read_kind kind,
+                       struct idem_uid id)
+{
+    visit->requested = true;
+    if (!idem_visit_read_take(api, visit)) {
+        after_request(api, visit);
+        return;
+    }
+    visit->read->read.id = id;
+    idem_visit_read_start(api, visit, kind);
+}
+
+/* A replayed success on a route whose answer is the resource. */
+static bool wants_resource(const struct idem_api *api, const struct idem_visit *visit)
+{
+    return api->options.routes[visit->route.endpoint].answer_resource && visit->request.replayed &&
+           visit->request.outcome.intent.state == IDEM_INTENT_SUCCEEDED;
+}
+
+static void keyed_answer_done(struct idem_api *api, struct idem_visit *visit)
+{
+    const struct idem_intent *intent = &visit->request.outcome.intent;
+    if (visit->gone || !wants_resource(api, visit)) {
+        stored_answer(api, visit, intent);
+        return;
+    }
+    if (!idem_uid_is_zero(intent->refund_id)) {
+        look_again(api, visit, IDEM_READ_REFUND, intent->refund_id);
+    } else {
+        look_again(api, visit, IDEM_READ_PAYMENT, intent->payment_id);
+    }
+}
+
+void idem_visit_request_done(struct idem_api *api, struct idem_visit *visit)
+{
+    const struct idem_request *request = &visit->request;
+    bool keyed = visit->route.kind == IDEM_ROUTE_KEYED;
+    switch (request->reply) {
+    case IDEM_REPLY_ANSWER:
+        if (keyed) {
+            keyed_answer_done(api, visit);
+            return;
+        }
+        look_again(api, visit, IDEM_READ_OPERATION, request->outcome.intent.id);
+        return;
+    case IDEM_REPLY_OPERATION:
+        look_again(api, visit, IDEM_READ_OPERATION, request->outcome.intent.id);
+        return;
+    case IDEM_REPLY_PROBLEM:
+        problem_answer(api, visit);
+        return;
+    case IDEM_REPLY_NONE:
+    case IDEM_REPLY_COUNT:
+        break;
+    }
+    IDEM_UNREACHABLE();
+}
+
 static void resource_show(struct idem_api *api, struct idem_visit *visit)
 {
-    const struct idem_read *read = &visit->read;
+    const struct idem_read *read = &visit->read->read;
     idem_reply_begin(&api->reply, STATUS_OK);
     idem_reply_header(&api->reply, IDEM_STR("Content-Type"), IDEM_CONTENT_JSON);
     if (visit->route.kind == IDEM_ROUTE_REFUND) {
@@ -350,9 +379,9 @@ static void resource_show(struct idem_api *api, struct idem_visit *visit)
 
 static void operation_show(struct idem_api *api, struct idem_visit *visit)
 {
-    struct idem_operation operation = operation_of_read(&visit->read);
+    struct idem_operation operation = operation_of_read(&visit->read->read);
     view_begin(api, &operation, STATUS_OK, 0);
-    expires_add(&api->reply, visit->read.intent.expires_us);
+    expires_add(&api->reply, visit->read->read.intent.expires_us);
     idem_visit_answer(api, visit);
 }
 
@@ -362,13 +391,13 @@ void idem_visit_read_done(struct idem_api *api, struct idem_visit *visit)
         after_request(api, visit);
         return;
     }
-    if (visit->read.answer != IDEM_STORE_DURABLE) {
+    if (visit->read->read.answer != IDEM_STORE_DURABLE) {
         const struct idem_problem_details details = { .problem = IDEM_PROBLEM_UNAVAILABLE };
         idem_visit_refuse(api, visit, &details, IDEM_STR("The store cannot be read now."));
         return;
     }
     bool by_key = visit->route.kind == IDEM_ROUTE_OPERATION_BY_KEY;
-    if (!visit->read.found) {
+    if (!visit->read->read.found) {
         const struct idem_problem_details details = {
             .problem = by_key ? IDEM_PROBLEM_KEY_UNKNOWN : IDEM_PROBLEM_NOT_FOUND,
         };

@@ -9,8 +9,8 @@
  */
 #include "api/operation.h"
 
+#include "api/member.h"
 #include "base/bug.h"
-#include "base/date.h"
 #include "base/json.h"
 
 static const char *send_state_name(enum idem_send_state state)
@@ -36,42 +36,6 @@ static void add(struct idem_buf *buf, const char *text)
     idem_buf_add(buf, idem_str_from(text));
 }
 
-static void add_time(struct idem_buf *buf, const char *name, int64_t wall_us)
-{
-    add(buf, name);
-    if (wall_us == 0) {
-        add(buf, "null");
-        return;
-    }
-    idem_buf_add_char(buf, '"');
-    idem_date_print_rfc3339(wall_us, buf);
-    idem_buf_add_char(buf, '"');
-}
-
-/* A string, or null for what is empty or is not text. */
-static void add_text(struct idem_buf *buf, const char *name, struct idem_str text)
-{
-    add(buf, name);
-    if (text.len == 0 || !idem_utf8_valid(text)) {
-        add(buf, "null");
-        return;
-    }
-    idem_json_add_string(buf, text);
-}
-
-static void add_link(struct idem_buf *buf, const char *name, const char *path, struct idem_uid id)
-{
-    add(buf, name);
-    if (idem_uid_is_zero(id)) {
-        add(buf, "null");
-        return;
-    }
-    idem_buf_add_char(buf, '"');
-    add(buf, path);
-    idem_uid_print(id, buf);
-    idem_buf_add_char(buf, '"');
-}
-
 static void sends_print(const struct idem_operation *operation, struct idem_buf *buf)
 {
     add(buf, ",\"attempts\":[");
@@ -83,8 +47,8 @@ static void sends_print(const struct idem_operation *operation, struct idem_buf 
         idem_buf_add_i64(buf, send->epoch);
         add(buf, ",\"state\":\"");
         add(buf, send_state_name(send->state));
-        add_time(buf, "\",\"granted\":", send->granted_us);
-        add_time(buf, ",\"not_after\":", send->not_after_us);
+        idem_member_time(buf, "\",\"granted\":", send->granted_us);
+        idem_member_time(buf, ",\"not_after\":", send->not_after_us);
         add(buf, "}");
     }
     add(buf, "]");
@@ -95,7 +59,7 @@ static void events_print(const struct idem_operation *operation, struct idem_buf
     add(buf, ",\"timeline\":[");
     for (size_t i = 0; i < operation->event_count; i++) {
         const struct idem_event *event = &operation->events[i];
-        add_time(buf, i > 0 ? ",{\"at\":" : "{\"at\":", event->at_us);
+        idem_member_time(buf, i > 0 ? ",{\"at\":" : "{\"at\":", event->at_us);
         add(buf, ",\"kind\":\"");
         add(buf, idem_event_kind_name(event->kind));
         add(buf, "\",\"cause\":\"");
@@ -104,7 +68,7 @@ static void events_print(const struct idem_operation *operation, struct idem_buf
         idem_buf_add_i64(buf, event->epoch);
         add(buf, ",\"send\":");
         idem_buf_add_i64(buf, event->send_no);
-        add_text(buf, ",\"detail\":", event->detail);
+        idem_member_text(buf, ",\"detail\":", event->detail);
         add(buf, "}");
     }
     add(buf, "],\"timeline_total\":");
@@ -167,7 +131,7 @@ static void answer_print(const struct idem_answer *answer, struct idem_buf *buf)
         add(buf, "},\"body\":");
         idem_buf_add(buf, without_line_end(answer->body));
     } else {
-        add_text(buf, "},\"body\":", answer->body);
+        idem_member_text(buf, "},\"body\":", answer->body);
     }
     add(buf, "}");
 }
@@ -181,7 +145,7 @@ static const char *state_name(const struct idem_intent *intent)
     return idem_operation_state_name(intent->state);
 }
 
-void idem_operation_print(const struct idem_operation *operation, struct idem_buf *buf)
+void idem_operation_print_open(const struct idem_operation *operation, struct idem_buf *buf)
 {
     const struct idem_intent *intent = operation->intent;
     IDEM_ASSERT(intent->state != IDEM_INTENT_NONE);
@@ -192,16 +156,21 @@ void idem_operation_print(const struct idem_operation *operation, struct idem_bu
     add(buf, idem_endpoint_name(intent->endpoint));
     add(buf, "\",\"state\":\"");
     add(buf, state_name(intent));
-    add_time(buf, "\",\"created\":", intent->created_us);
-    add_time(buf, ",\"updated\":", intent->updated_us);
-    add_time(buf, ",\"unknown_since\":", intent->unknown_since_us);
-    add_time(buf, ",\"finished\":", intent->finished_us);
-    add_time(buf, ",\"expires\":", intent->expires_us);
-    add_link(buf, ",\"payment\":", "/v1/payments/", intent->payment_id);
-    add_link(buf, ",\"refund\":", "/v1/refunds/", intent->refund_id);
+    idem_member_time(buf, "\",\"created\":", intent->created_us);
+    idem_member_time(buf, ",\"updated\":", intent->updated_us);
+    idem_member_time(buf, ",\"unknown_since\":", intent->unknown_since_us);
+    idem_member_time(buf, ",\"finished\":", intent->finished_us);
+    idem_member_time(buf, ",\"expires\":", intent->expires_us);
+    idem_member_link(buf, ",\"payment\":", "/v1/payments/", intent->payment_id);
+    idem_member_link(buf, ",\"refund\":", "/v1/refunds/", intent->refund_id);
     sends_print(operation, buf);
     events_print(operation, buf);
     answer_print(&intent->answer, buf);
+}
+
+void idem_operation_print(const struct idem_operation *operation, struct idem_buf *buf)
+{
+    idem_operation_print_open(operation, buf);
     add(buf, "}\n");
 }
 

@@ -23,6 +23,9 @@ struct idem_operation {
 /* Appends the view as JSON. No key, token, secret or provider request is in it. */
 void idem_operation_print(const struct idem_operation *operation, struct idem_buf *buf);
 
+/* The same without the brace and line end behind it, for a view that says more. */
+void idem_operation_print_open(const struct idem_operation *operation, struct idem_buf *buf);
+
 /* Appends "/v1/operations/{id}". */
 void idem_operation_link_print(struct idem_uid id, struct idem_buf *buf);
 

@@ -54,3 +54,39 @@ bool idem_query_read_one(struct idem_str query,
     *ret_value = decoded;
     return true;
 }
+
+static size_t member_find(struct idem_str name, const struct idem_query_members *members)
+{
+    size_t i = 0;
+    while (i < members->count && !name_is(name, members->names[i])) {
+        i += 1;
+    }
+    return i;
+}
+
+bool idem_query_read_some(struct idem_str query,
+                          const struct idem_query_members *members,
+                          struct idem_buf *memory,
+                          struct idem_str *ret_values,
+                          struct idem_fault *ret_fault)
+{
+    for (size_t i = 0; i < members->count; i++) {
+        ret_values[i] = (struct idem_str){ 0 };
+    }
+    if (query.len > 0 && query.data[query.len - 1] == '&') {
+        return refuse(ret_fault, "The query ends before its last member.");
+    }
+    struct idem_str rest = query;
+    while (rest.len > 0) {
+        struct idem_str member = idem_str_next(&rest, '&');
+        struct idem_str value = member;
+        size_t i = member_find(idem_str_next(&value, '='), members);
+        if (i == members->count || ret_values[i].len > 0) {
+            return refuse(ret_fault, "The query has a member that is not known here, or twice.");
+        }
+        if (!idem_query_read_one(member, members->names[i], memory, &ret_values[i], ret_fault)) {
+            return false;
+        }
+    }
+    return true;
+}

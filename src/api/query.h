@@ -1,5 +1,5 @@
 /*
- * query.h - the query of a request: at most one known member.
+ * query.h - the query of a request: known members, each at most once.
  */
 #ifndef IDEM_API_QUERY_H
 #define IDEM_API_QUERY_H
@@ -8,6 +8,12 @@
 
 #include "api/fault.h"
 #include "base/text.h"
+
+/* The names that a query may have. */
+struct idem_query_members {
+    const struct idem_str *names;
+    size_t count;
+};
 
 /* No members at all. */
 bool idem_query_check_empty(struct idem_str query, struct idem_fault *ret_fault) IDEM_MUST_CHECK;
@@ -21,5 +27,15 @@ bool idem_query_read_one(struct idem_str query,
                          struct idem_buf *memory,
                          struct idem_str *ret_value,
                          struct idem_fault *ret_fault) IDEM_MUST_CHECK;
+
+/*
+ * Any of the members `names`, each at most once and not empty, into `values` at the same index;
+ * empty where it is absent.
+ */
+bool idem_query_read_some(struct idem_str query,
+                          const struct idem_query_members *members,
+                          struct idem_buf *memory,
+                          struct idem_str *ret_values,
+                          struct idem_fault *ret_fault) IDEM_MUST_CHECK;
 
 #endif /* IDEM_API_QUERY_H */

@@ -53,6 +53,17 @@ void idem_reply_answer(struct idem_reply *reply, const struct idem_answer *answe
     idem_buf_add(&reply->body, answer->body);
 }
 
+void idem_reply_problem_only(struct idem_reply *reply,
+                             const struct idem_problem_details *details,
+                             struct idem_str detail)
+{
+    struct idem_problem_details full = *details;
+    full.detail = detail;
+    idem_reply_begin(reply, idem_problem_entry(details->problem)->status);
+    struct idem_answer answer = idem_answer_problem(&full, &reply->body);
+    idem_reply_lines(reply, answer.headers);
+}
+
 void idem_reply_problem(struct idem_reply *reply,
                         const struct idem_problem_details *details,
                         struct idem_str what)
@@ -66,12 +77,7 @@ void idem_reply_problem(struct idem_reply *reply,
     }
     idem_buf_add(&detail, idem_advice_text(details->problem));
     IDEM_ASSERT(!detail.full);
-
-    struct idem_problem_details full = *details;
-    full.detail = idem_buf_str(&detail);
-    idem_reply_begin(reply, idem_problem_entry(details->problem)->status);
-    struct idem_answer answer = idem_answer_problem(&full, &reply->body);
-    idem_reply_lines(reply, answer.headers);
+    idem_reply_problem_only(reply, details, idem_buf_str(&detail));
 }
 
 struct idem_net_reply idem_reply_end(struct idem_reply *reply)

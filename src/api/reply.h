@@ -45,6 +45,11 @@ void idem_reply_problem(struct idem_reply *reply,
                         const struct idem_problem_details *details,
                         struct idem_str what);
 
+/* The same without the advice: `detail` says all there is to say. */
+void idem_reply_problem_only(struct idem_reply *reply,
+                             const struct idem_problem_details *details,
+                             struct idem_str detail);
+
 /* Borrows from the reply. What did not fit becomes 500 `internal`: half an answer never leaves. */
 struct idem_net_reply idem_reply_end(struct idem_reply *reply);
 

@@ -38,6 +38,18 @@ static const struct row rows[] = {
     ROW("GET", "/v1/operations/{id}", OPERATION, NONE),
     ROW("GET", "/healthz", HEALTH, NONE),
     ROW("GET", "/readyz", READY, NONE),
+    ROW("GET", "/metrics", METRICS, NONE),
+    ROW("GET", "/v1/admin/operations", ADMIN_LIST, NONE),
+    ROW("GET", "/v1/admin/operations/{id}", ADMIN_OPERATION, NONE),
+    ROW("POST", "/v1/admin/operations/{id}/resolve", ADMIN_RESOLVE, NONE),
+    ROW("POST", "/v1/admin/operations/{id}/erase", ADMIN_ERASE, NONE),
+    ROW("GET", "/v1/admin/payments/{id}/operations", ADMIN_OF_PAYMENT, NONE),
+    ROW("GET", "/v1/admin/summary", ADMIN_SUMMARY, NONE),
+    ROW("GET", "/v1/admin/credentials", ADMIN_CREDENTIALS, NONE),
+    ROW("PUT", "/v1/admin/credentials/{id}", ADMIN_CREDENTIAL_PUT, NONE),
+    ROW("DELETE", "/v1/admin/credentials/{id}", ADMIN_CREDENTIAL_REVOKE, NONE),
+    ROW("GET", "/v1/admin/restored", ADMIN_RESTORED, NONE),
+    ROW("POST", "/v1/admin/restored/end", ADMIN_RESTORED_END, NONE),
 };
 
 /* True if the decoded path is this pattern; gives the id where the pattern has one. */
@@ -139,6 +151,11 @@ bool idem_route_find(const struct idem_net_request *request,
                               (int)allow->len, allow->data);
     }
     return idem_fault_set(ret_fault, IDEM_PROBLEM_NOT_FOUND, "This path names nothing.");
+}
+
+bool idem_route_is_admin(enum idem_route_kind kind)
+{
+    return kind >= IDEM_ROUTE_ADMIN_LIST && kind < IDEM_ROUTE_COUNT;
 }
 
 struct idem_str idem_route_path(const struct idem_route *route)

@@ -23,10 +23,23 @@ enum idem_route_kind {
     IDEM_ROUTE_ABANDON,
     IDEM_ROUTE_HEALTH,
     IDEM_ROUTE_READY,
+    IDEM_ROUTE_METRICS,
+    /* From here on for operators. */
+    IDEM_ROUTE_ADMIN_LIST, /* GET ?state=&cursor= */
+    IDEM_ROUTE_ADMIN_OPERATION,
+    IDEM_ROUTE_ADMIN_RESOLVE,
+    IDEM_ROUTE_ADMIN_ERASE,
+    IDEM_ROUTE_ADMIN_OF_PAYMENT, /* GET ?cursor= */
+    IDEM_ROUTE_ADMIN_SUMMARY,
+    IDEM_ROUTE_ADMIN_CREDENTIALS, /* GET ?cursor= */
+    IDEM_ROUTE_ADMIN_CREDENTIAL_PUT,
+    IDEM_ROUTE_ADMIN_CREDENTIAL_REVOKE,
+    IDEM_ROUTE_ADMIN_RESTORED,
+    IDEM_ROUTE_ADMIN_RESTORED_END,
     IDEM_ROUTE_COUNT
 };
 
-#define IDEM_ROUTE_PATH_MAX 64
+#define IDEM_ROUTE_PATH_MAX 80
 
 struct idem_route {
     enum idem_route_kind kind;
@@ -44,6 +57,9 @@ bool idem_route_find(const struct idem_net_request *request,
                      struct idem_route *ret_route,
                      struct idem_buf *allow,
                      struct idem_fault *ret_fault) IDEM_MUST_CHECK;
+
+/* Only an operator's credential opens it. */
+bool idem_route_is_admin(enum idem_route_kind kind);
 
 struct idem_str idem_route_path(const struct idem_route *route);
 

@@ -1,8 +1,9 @@
 /*
- * One HMAC-SHA-256 under the effect secret over the three fields, each with its length. Bytes 0 to
- * 15 are the scope, bytes 15 to 31 (136 bits, of which 130 are used) make the 26 characters of the
- * effect id. Derived and not random, so that after yesterday's backup is restored the same key
- * meets the provider's own memory. docs/fingerprint.md has vectors.
+ * One HMAC-SHA-256 under the effect secret over the three fields, each with its length. Its first
+ * 128 bits are the scope, its first 130 the 26 characters of the effect id: whoever is told an
+ * effect id by a provider finds the record (idem_effect_id_scope()). Derived and not random, so
+ * that after yesterday's backup is restored the same key meets the provider's own memory.
+ * docs/fingerprint.md has vectors.
  */
 #include "api/scope.h"
 
@@ -11,10 +12,8 @@
 
 #include "base/bug.h"
 
-#define TAIL_FROM 15
-
-static_assert((IDEM_DIGEST_SIZE - TAIL_FROM) * 8 >= IDEM_SCOPE_TAIL_LEN * 5,
-              "the digest's end has enough bits for the effect id");
+static_assert(IDEM_DIGEST_SIZE * 8 >= IDEM_SCOPE_TAIL_LEN * 5,
+              "the digest has enough bits for the effect id");
 
 struct idem_scope_names idem_scope_make(struct idem_digester *digester,
                                         struct idem_str effect_secret,
@@ -31,8 +30,7 @@ struct idem_scope_names idem_scope_make(struct idem_digester *digester,
     memcpy(names.scope.bytes, digest.bytes, sizeof(names.scope.bytes));
     struct idem_buf tail;
     idem_buf_init(&tail, names.tail, sizeof(names.tail));
-    idem_base32_print(digest.bytes + TAIL_FROM, IDEM_DIGEST_SIZE - TAIL_FROM, IDEM_SCOPE_TAIL_LEN,
-                      &tail);
+    idem_base32_print(digest.bytes, IDEM_DIGEST_SIZE, IDEM_SCOPE_TAIL_LEN, &tail);
     IDEM_ASSERT(!tail.full && tail.len == IDEM_SCOPE_TAIL_LEN);
     return names;
 }

@@ -1,14 +1,17 @@
 /*
  * From an exchange to a submitted request. The order of the checks is part of the contract:
  *
- *     path and method -> credential -> role -> a free visit -> key -> other headers -> body
- *       -> provider granted -> names and fingerprints -> engine
+ *     path and method -> credential -> role -> limits of the principal -> a free visit -> key
+ *       -> other headers -> body -> provider granted -> names and fingerprints -> engine
  *
  * so nothing is said about a key, and nothing is looked up, before it is known who asks (P13), and
  * what the bytes alone refuse never reaches the engine. No request waits for memory: without a
  * free visit the answer is `unavailable`.
  */
 #include "api/api_internal.h"
+
+#include <assert.h>
+#include <string.h>
 
 #include "api/content.h"
 #include "api/credential.h"
@@ -17,17 +20,29 @@
 #include "api/key.h"
 #include "api/query.h"
 #include "api/scope.h"
+#include "api/trace.h"
 #include "base/bug.h"
 
-/* The body as JSON. Where all members are optional, no bytes mean no members. */
-static bool body_parse(struct idem_api *api,
-                       const struct idem_net_request *request,
-                       struct idem_fault *ret_fault)
+static_assert(sizeof(struct idem_visit) <= 20 * 1024,
+              "there are thousands of visits; what only some need has a pool of its own");
+
+bool idem_visit_body_parse(struct idem_api *api,
+                           const struct idem_net_request *request,
+                           struct idem_fault *ret_fault)
 {
     return idem_content_digest_check(request, ret_fault) &&
            idem_content_type_check(request, ret_fault) &&
            idem_body_parse(&api->body, request->body.len > 0 ? request->body : IDEM_STR("{}"),
                            ret_fault);
+}
+
+static bool is_granted(const struct idem_visit *visit, struct idem_str entry)
+{
+    bool granted = visit->every_provider;
+    for (size_t i = 0; i < visit->granted_count; i++) {
+        granted = granted || idem_str_equal(visit->granted[i], entry);
+    }
+    return granted;
 }
 
 static bool body_read(struct idem_api *api,
@@ -36,7 +51,7 @@ static bool body_read(struct idem_api *api,
                       struct idem_fault *ret_fault)
 {
     struct idem_accept *accept = &visit->request.item.command.accept;
-    if (!body_parse(api, request, ret_fault) ||
+    if (!idem_visit_body_parse(api, request, ret_fault) ||
         !idem_body_read_accept(&api->body, &visit->kept, accept, ret_fault)) {
         return false;
     }
@@ -44,7 +59,7 @@ static bool body_read(struct idem_api *api,
         return true;
     }
     bool known = idem_rules_provider(api->options.rules, accept->entry) != NULL;
-    if (!known || !idem_credential_grants(visit->credential, accept->entry)) {
+    if (!known || !is_granted(visit, accept->entry)) {
         return idem_fault_set(ret_fault, IDEM_PROBLEM_FORBIDDEN,
                               "The provider of this request is not granted to the account.");
     }
@@ -86,12 +101,21 @@ static struct idem_scope_names names_make(struct idem_api *api,
                                           enum idem_endpoint endpoint)
 {
     const struct idem_scope_of of = {
-        .principal = visit->credential->principal,
+        .principal = idem_account_principal(visit->account),
         .endpoint =
             idem_str_from(api->options.scope_by_principal ? "" : idem_endpoint_name(endpoint)),
         .key = visit->key,
     };
     return idem_scope_make(api->digester, api->options.effect_secret, &of);
+}
+
+/* All zero, but for the outcome's text memory: that is large, and written before it is read. */
+static void request_clear(struct idem_request *request)
+{
+    const size_t memory = offsetof(struct idem_request, outcome.memory);
+    const size_t behind = memory + sizeof(request->outcome.memory);
+    memset(request, 0, memory);
+    memset((char *)request + behind, 0, sizeof(*request) - behind);
 }
 
 static bool keyed_begin(struct idem_api *api,
@@ -101,15 +125,15 @@ static bool keyed_begin(struct idem_api *api,
 {
     const struct idem_route_policy *policy = &api->options.routes[visit->route.endpoint];
     visit->prefer = idem_prefer_read(request);
-    visit->request = (struct idem_request){
-        .item.command.kind = IDEM_COMMAND_ACCEPT,
-        .in_flight = policy->in_flight,
-        .respond_async = visit->prefer.respond_async && !visit->prefer.wait,
-    };
+    request_clear(&visit->request);
+    visit->request.item.command.kind = IDEM_COMMAND_ACCEPT;
+    visit->request.in_flight = policy->in_flight;
+    visit->request.respond_async = visit->prefer.respond_async && !visit->prefer.wait;
     struct idem_accept *accept = &visit->request.item.command.accept;
-    accept->principal = visit->credential->principal;
-    accept->granted = visit->credential->providers;
-    accept->granted_count = visit->credential->provider_count;
+    accept->principal = idem_account_principal(visit->account);
+    accept->granted = visit->every_provider ? NULL : visit->granted;
+    accept->granted_count = visit->granted_count;
+    accept->trace = idem_trace_read(request);
     accept->endpoint = visit->route.endpoint;
     accept->payment_id = visit->route.id;
     accept->wait_us =
@@ -137,27 +161,29 @@ static bool abandon_begin(struct idem_api *api,
                           const struct idem_net_request *request,
                           struct idem_fault *ret_fault)
 {
-    visit->request = (struct idem_request){ .item.command.kind = IDEM_COMMAND_ABANDON };
+    request_clear(&visit->request);
+    visit->request.item.command.kind = IDEM_COMMAND_ABANDON;
     struct idem_abandon *abandon = &visit->request.item.command.abandon;
     if (!idem_query_check_empty(request->query, ret_fault) ||
         !idem_key_read(request, &visit->kept, &visit->key, ret_fault) ||
-        !body_parse(api, request, ret_fault) ||
+        !idem_visit_body_parse(api, request, ret_fault) ||
         !idem_body_read_abandon(&api->body, &visit->kept, &abandon->endpoint, ret_fault)) {
         return false;
     }
-    abandon->principal = visit->credential->principal;
+    abandon->principal = idem_account_principal(visit->account);
     abandon->key = visit->key;
     visit->request.item.command.scope = names_make(api, visit, abandon->endpoint).scope;
     idem_engine_submit(api->options.engine, &visit->request);
     return true;
 }
 
-static void read_start(struct idem_api *api, struct idem_visit *visit, enum idem_read_kind kind)
+static bool read_take(struct idem_api *api, struct idem_visit *visit, struct idem_fault *ret_fault)
 {
-    visit->read.kind = kind;
-    visit->read.principal = visit->credential->principal;
-    visit->read.now_us = idem_clock_wall_us(api->options.clock);
-    idem_engine_read(api->options.engine, &visit->read);
+    if (!idem_visit_read_take(api, visit)) {
+        return idem_fault_set(ret_fault, IDEM_PROBLEM_UNAVAILABLE,
+                              "Too many look-ups are being worked on.");
+    }
+    return true;
 }
 
 static bool by_id_begin(struct idem_api *api,
@@ -171,11 +197,11 @@ static bool by_id_begin(struct idem_api *api,
         [IDEM_ROUTE_OPERATION] = IDEM_READ_OPERATION,
     };
     IDEM_ASSERT(kinds[visit->route.kind] != IDEM_READ_NONE);
-    if (!idem_query_check_empty(request->query, ret_fault)) {
+    if (!idem_query_check_empty(request->query, ret_fault) || !read_take(api, visit, ret_fault)) {
         return false;
     }
-    visit->read.id = visit->route.id;
-    read_start(api, visit, kinds[visit->route.kind]);
+    visit->read->read.id = visit->route.id;
+    idem_visit_read_start(api, visit, kinds[visit->route.kind]);
     return true;
 }
 
@@ -193,8 +219,11 @@ static bool by_order_begin(struct idem_api *api,
         return idem_fault_set(ret_fault, IDEM_PROBLEM_QUERY_INVALID,
                               "\"order_no\" is longer than any order number.");
     }
-    visit->read.order_no = order_no;
-    read_start(api, visit, IDEM_READ_PAYMENT_BY_ORDER);
+    if (!read_take(api, visit, ret_fault)) {
+        return false;
+    }
+    visit->read->read.order_no = order_no;
+    idem_visit_read_start(api, visit, IDEM_READ_PAYMENT_BY_ORDER);
     return true;
 }
 
@@ -214,8 +243,11 @@ static bool by_key_begin(struct idem_api *api,
         return idem_fault_set(ret_fault, IDEM_PROBLEM_QUERY_INVALID,
                               "\"endpoint\" is none of this API's endpoints.");
     }
-    visit->read.scope = names_make(api, visit, endpoint).scope;
-    read_start(api, visit, IDEM_READ_OPERATION_BY_SCOPE);
+    if (!read_take(api, visit, ret_fault)) {
+        return false;
+    }
+    visit->read->read.scope = names_make(api, visit, endpoint).scope;
+    idem_visit_read_start(api, visit, IDEM_READ_OPERATION_BY_SCOPE);
     return true;
 }
 
@@ -239,6 +271,18 @@ static bool visit_begin(struct idem_api *api,
         return by_key_begin(api, visit, request, ret_fault);
     case IDEM_ROUTE_HEALTH:
     case IDEM_ROUTE_READY:
+    case IDEM_ROUTE_METRICS:
+    case IDEM_ROUTE_ADMIN_LIST:
+    case IDEM_ROUTE_ADMIN_OPERATION:
+    case IDEM_ROUTE_ADMIN_RESOLVE:
+    case IDEM_ROUTE_ADMIN_ERASE:
+    case IDEM_ROUTE_ADMIN_OF_PAYMENT:
+    case IDEM_ROUTE_ADMIN_SUMMARY:
+    case IDEM_ROUTE_ADMIN_CREDENTIALS:
+    case IDEM_ROUTE_ADMIN_CREDENTIAL_PUT:
+    case IDEM_ROUTE_ADMIN_CREDENTIAL_REVOKE:
+    case IDEM_ROUTE_ADMIN_RESTORED:
+    case IDEM_ROUTE_ADMIN_RESTORED_END:
     case IDEM_ROUTE_NONE:
     case IDEM_ROUTE_COUNT:
         break;
@@ -252,77 +296,197 @@ static void send(struct idem_api *api, struct idem_exchange *exchange)
     idem_exchange_reply(exchange, &reply);
 }
 
-/* A refusal before there is a visit. `name` and `value` are one more header; empty: none. */
-static void refuse(struct idem_api *api,
-                   struct idem_exchange *exchange,
-                   const struct idem_fault *fault,
-                   struct idem_str name,
-                   struct idem_str value)
+/* A refusal before there is a visit; the reply is complete but for headers. */
+static void refusal_begin(struct idem_api *api, const struct idem_fault *fault)
 {
     const struct idem_problem_details details = { .problem = fault->problem };
-    idem_reply_problem(&api->reply, &details, idem_fault_text(fault));
-    if (name.len > 0) {
-        idem_reply_header(&api->reply, name, value);
-    }
-    send(api, exchange);
+    idem_api_problem(api, &details, idem_fault_text(fault));
 }
 
-static void state_answer(struct idem_api *api, struct idem_exchange *exchange, bool ready)
+static void refuse_later(struct idem_api *api,
+                         struct idem_exchange *exchange,
+                         const struct idem_fault *fault,
+                         int64_t wait_us)
 {
-    idem_reply_begin(&api->reply, ready ? 200 : 503);
-    idem_reply_header(&api->reply, IDEM_STR("Content-Type"), IDEM_CONTENT_JSON);
-    idem_buf_add(&api->reply.body, ready ? IDEM_STR("{\"status\":\"ok\"}\n")
-                                         : IDEM_STR("{\"status\":\"stopping\"}\n"));
+    refusal_begin(api, fault);
+    idem_reply_retry_after(&api->reply, wait_us);
     send(api, exchange);
 }
 
-/* Everything before a visit is needed; gives the credential, or has answered. */
-static const struct idem_credential *caller_find(struct idem_api *api,
-                                                 struct idem_exchange *exchange,
-                                                 const struct idem_net_request *request)
+/* ---- without a credential ---- */
+
+static void state_answer(struct idem_api *api, struct idem_exchange *exchange, const char *why_not)
+{
+    idem_reply_begin(&api->reply, why_not == NULL ? 200 : 503);
+    idem_reply_header(&api->reply, IDEM_STR("Content-Type"), IDEM_CONTENT_JSON);
+    idem_buf_add(&api->reply.body, IDEM_STR("{\"status\":\""));
+    idem_buf_add(&api->reply.body, idem_str_from(why_not == NULL ? "ok" : why_not));
+    idem_buf_add(&api->reply.body, IDEM_STR("\"}\n"));
+    send(api, exchange);
+}
+
+static void metrics_answer(struct idem_api *api, struct idem_exchange *exchange)
+{
+    api->scraped_us = idem_clock_mono_us(api->options.clock);
+    idem_reply_begin(&api->reply, 200);
+    idem_reply_header(&api->reply, IDEM_STR("Content-Type"),
+                      IDEM_STR("text/plain; version=0.0.4; charset=utf-8"));
+    struct idem_net_reply reply = idem_reply_end(&api->reply);
+    reply.body = idem_metrics_print(api);
+    idem_exchange_reply(exchange, &reply);
+}
+
+/* True if the route needs no credential, and has been answered. */
+static bool open_answer(struct idem_api *api,
+                        struct idem_exchange *exchange,
+                        enum idem_route_kind kind)
+{
+    if (kind == IDEM_ROUTE_METRICS) {
+        metrics_answer(api, exchange);
+        return true;
+    }
+    if (kind == IDEM_ROUTE_HEALTH || kind == IDEM_ROUTE_READY) {
+        state_answer(api, exchange, kind == IDEM_ROUTE_READY ? idem_ready_why_not(api) : NULL);
+        return true;
+    }
+    return false;
+}
+
+/* ---- who calls ---- */
+
+/* Nobody has this bearer: for good, or as far as is known yet. */
+static void stranger_refuse(struct idem_api *api, struct idem_exchange *exchange)
 {
     struct idem_fault fault;
-    const struct idem_credential *credential =
-        idem_credential_find(&api->options, api->digester, request, &fault);
-    if (credential == NULL) {
-        refuse(api, exchange, &fault, IDEM_STR("WWW-Authenticate"),
-               IDEM_STR("Bearer realm=\"idem\""));
+    if (idem_credentials_may_miss(&api->credentials)) {
+        (void)idem_fault_set(&fault, IDEM_PROBLEM_UNAVAILABLE,
+                             "The bearer token is not known yet.");
+        refuse_later(api, exchange, &fault, IDEM_US_PER_SECOND);
+        return;
+    }
+    (void)idem_fault_set(&fault, IDEM_PROBLEM_UNAUTHENTICATED, "The bearer token is not known.");
+    refusal_begin(api, &fault);
+    idem_reply_header(&api->reply, IDEM_STR("WWW-Authenticate"), IDEM_STR("Bearer realm=\"idem\""));
+    send(api, exchange);
+}
+
+static bool role_check(const struct idem_caller *caller, bool admin, struct idem_fault *ret_fault)
+{
+    if (admin && caller->role != IDEM_ROLE_OPERATOR) {
+        return idem_fault_set(ret_fault, IDEM_PROBLEM_FORBIDDEN, "This is for operators.");
+    }
+    if (!admin && caller->role != IDEM_ROLE_MERCHANT) {
+        return idem_fault_set(ret_fault, IDEM_PROBLEM_FORBIDDEN,
+                              "An operator's credential makes and reads no payments.");
+    }
+    return true;
+}
+
+/* Everything before a visit is needed; gives who calls, or has answered. */
+static const struct idem_caller *caller_find(struct idem_api *api,
+                                             struct idem_exchange *exchange,
+                                             const struct idem_route *route)
+{
+    struct idem_fault fault;
+    struct idem_digest digest;
+    const struct idem_net_request *request = idem_exchange_request(exchange);
+    if (!idem_credential_read(api->digester, request, &digest, &fault)) {
+        refusal_begin(api, &fault);
+        idem_reply_header(&api->reply, IDEM_STR("WWW-Authenticate"),
+                          IDEM_STR("Bearer realm=\"idem\""));
+        send(api, exchange);
         return NULL;
     }
-    if (credential->is_operator) {
-        (void)idem_fault_set(&fault, IDEM_PROBLEM_FORBIDDEN,
-                             "An operator's credential makes and reads no payments.");
-        refuse(api, exchange, &fault, IDEM_STR(""), IDEM_STR(""));
+    const struct idem_caller *caller = idem_credentials_find(&api->credentials, digest);
+    if (caller == NULL) {
+        stranger_refuse(api, exchange);
         return NULL;
     }
-    return credential;
+    if (!role_check(caller, idem_route_is_admin(route->kind), &fault)) {
+        refusal_begin(api, &fault);
+        send(api, exchange);
+        return NULL;
+    }
+    return caller;
+}
+
+/* ---- a place inside ---- */
+
+static void grants_copy(struct idem_api *api,
+                        struct idem_visit *visit,
+                        const struct idem_caller *caller)
+{
+    visit->every_provider = caller->every_provider;
+    visit->granted_count = 0;
+    for (size_t i = 0; i < api->options.rules->provider_count; i++) {
+        if ((caller->providers >> i & 1U) != 0) {
+            visit->granted[visit->granted_count] = api->options.rules->providers[i].entry;
+            visit->granted_count += 1;
+        }
+    }
 }
 
 static struct idem_visit *visit_take(struct idem_api *api,
                                      struct idem_exchange *exchange,
-                                     const struct idem_credential *credential,
+                                     const struct idem_caller *caller,
                                      const struct idem_route *route)
 {
     struct idem_list_node *node = idem_list_pop(&api->free);
-    if (node == NULL) {
-        return NULL;
-    }
     struct idem_visit *visit = IDEM_CONTAINER_OF(node, struct idem_visit, node);
     visit->exchange = exchange;
-    visit->credential = credential;
+    visit->account = caller->account;
     visit->route = *route;
     visit->prefer = (struct idem_prefer){ 0 };
     visit->key = (struct idem_str){ 0 };
     visit->gone = false;
     visit->requested = false;
+    visit->read = NULL;
+    grants_copy(api, visit, caller);
     idem_buf_init(&visit->kept, visit->memory, sizeof(visit->memory));
-    idem_exchange_set_owner(exchange, visit);
+    idem_exchange_set_owner(exchange, &visit->gone);
     return visit;
+}
+
+/* Gives a visit that counts in its principal's account, or has answered. */
+static struct idem_visit *merchant_enter(struct idem_api *api,
+                                         struct idem_exchange *exchange,
+                                         const struct idem_caller *caller,
+                                         const struct idem_route *route)
+{
+    struct idem_fault fault;
+    int64_t wait_us = IDEM_US_PER_SECOND;
+    if (!idem_account_enter(caller->account, &api->options.limits,
+                            idem_clock_mono_us(api->options.clock), &wait_us)) {
+        (void)idem_fault_set(&fault, IDEM_PROBLEM_RATE_LIMITED,
+                             "The limits of the account are reached.");
+        refuse_later(api, exchange, &fault, wait_us);
+        return NULL;
+    }
+    if (api->free.count == 0) {
+        idem_account_leave(caller->account);
+        (void)idem_fault_set(&fault, IDEM_PROBLEM_UNAVAILABLE,
+                             "Too many requests are being worked on.");
+        refuse_later(api, exchange, &fault, IDEM_US_PER_SECOND);
+        return NULL;
+    }
+    return visit_take(api, exchange, caller, route);
+}
+
+static void merchant_begin(struct idem_api *api,
+                           struct idem_exchange *exchange,
+                           const struct idem_caller *caller,
+                           const struct idem_route *route)
+{
+    struct idem_fault fault;
+    struct idem_visit *visit = merchant_enter(api, exchange, caller, route);
+    if (visit != NULL && !visit_begin(api, visit, idem_exchange_request(exchange), &fault)) {
+        const struct idem_problem_details details = { .problem = fault.problem };
+        idem_visit_refuse(api, visit, &details, idem_fault_text(&fault));
+    }
 }
 
 void idem_visit_begin(struct idem_api *api, struct idem_exchange *exchange)
 {
-    const struct idem_net_request *request = idem_exchange_request(exchange);
     struct idem_fault fault;
     struct idem_route route;
     char methods[32];
@@ -330,29 +494,24 @@ void idem_visit_begin(struct idem_api *api, struct idem_exchange *exchange)
     idem_buf_init(&allow, methods, sizeof(methods));
     idem_exchange_set_owner(exchange, NULL);
 
-    if (!idem_route_find(request, &route, &allow, &fault)) {
-        refuse(api, exchange, &fault, allow.len > 0 ? IDEM_STR("Allow") : IDEM_STR(""),
-               idem_buf_str(&allow));
+    if (!idem_route_find(idem_exchange_request(exchange), &route, &allow, &fault)) {
+        refusal_begin(api, &fault);
+        if (allow.len > 0) {
+            idem_reply_header(&api->reply, IDEM_STR("Allow"), idem_buf_str(&allow));
+        }
+        send(api, exchange);
         return;
     }
-    if (route.kind == IDEM_ROUTE_HEALTH || route.kind == IDEM_ROUTE_READY) {
-        bool ready = !api->draining && idem_engine_takes_work(api->options.engine);
-        state_answer(api, exchange, route.kind == IDEM_ROUTE_HEALTH || ready);
+    if (open_answer(api, exchange, route.kind)) {
         return;
     }
-    const struct idem_credential *credential = caller_find(api, exchange, request);
-    if (credential == NULL) {
+    const struct idem_caller *caller = caller_find(api, exchange, &route);
+    if (caller == NULL) {
         return;
     }
-    struct idem_visit *visit = visit_take(api, exchange, credential, &route);
-    if (visit == NULL) {
-        (void)idem_fault_set(&fault, IDEM_PROBLEM_UNAVAILABLE,
-                             "Too many requests are being worked on.");
-        refuse(api, exchange, &fault, IDEM_STR("Retry-After"), IDEM_STR("1"));
+    if (idem_route_is_admin(route.kind)) {
+        idem_admin_begin(api, exchange, caller, &route);
         return;
     }
-    if (!visit_begin(api, visit, request, &fault)) {
-        const struct idem_problem_details details = { .problem = fault.problem };
-        idem_visit_refuse(api, visit, &details, idem_fault_text(&fault));
-    }
+    merchant_begin(api, exchange, caller, &route);
 }

@@ -12,6 +12,10 @@
 #define DAYS_TO_1970    719468 /* From 0000-03-01. */
 #define SECONDS_PER_DAY 86400
 #define YEAR_MAX        9999
+#define SECONDS_MAX     INT64_C(253402300799) /* The last one of 9999. */
+
+#define RFC3339_WHOLE_LEN   (sizeof("2026-11-29T13:47:03") - 1)
+#define FRACTION_DIGITS_MAX 9
 
 struct civil {
     int64_t year;
@@ -132,11 +136,100 @@ static bool stands_at(struct idem_str text, size_t from, struct idem_str expecte
     return idem_str_equal(idem_str_slice(text, from, expected.len), expected);
 }
 
+/* 30 February is not one: days beyond a month's end come out as another date. */
+static bool civil_exists(struct civil civil)
+{
+    if (civil.year < 1970 || civil.year > YEAR_MAX || civil.month < 1 || civil.month > 12 ||
+        civil.day < 1 || civil.day > 31) {
+        return false;
+    }
+    struct civil again = civil_from_days(days_from_civil(civil));
+    return again.month == civil.month && again.day == civil.day;
+}
+
+/* "13:47:03" at `from`, as a second of the day, or -1. */
+static int64_t second_of_day_at(struct idem_str text, size_t from)
+{
+    int64_t hour = number_at(text, from, 2);
+    int64_t minute = number_at(text, from + 3, 2);
+    int64_t second = number_at(text, from + 6, 2);
+
+    if (!stands_at(text, from + 2, IDEM_STR(":")) || !stands_at(text, from + 5, IDEM_STR(":")) ||
+        hour < 0 || hour > 23 || minute < 0 || minute > 59 || second < 0 || second > 59) {
+        return -1;
+    }
+    return hour * 3600 + minute * 60 + second;
+}
+
+/* Takes ".123" off the front of `*text`, if it is there. False: it is no fraction. */
+static bool fraction_take(struct idem_str *text, int64_t *ret_us)
+{
+    int64_t unit_us = IDEM_US_PER_SECOND;
+    int64_t fraction_us = 0;
+    size_t len = 0;
+
+    *ret_us = 0;
+    if (!stands_at(*text, 0, IDEM_STR("."))) {
+        return true;
+    }
+    for (len = 1; len < text->len && text->data[len] >= '0' && text->data[len] <= '9'; len++) {
+        unit_us /= 10; /* Zero below a microsecond. */
+        fraction_us += unit_us * (text->data[len] - '0');
+    }
+    *text = idem_str_slice(*text, len, text->len);
+    *ret_us = fraction_us;
+    return len > 1 && len <= FRACTION_DIGITS_MAX + 1;
+}
+
+/* "Z", or how far the local time "+08:00" is ahead. */
+static bool offset_read(struct idem_str text, int64_t *ret_seconds)
+{
+    if (idem_str_equal(text, IDEM_STR("Z"))) {
+        *ret_seconds = 0;
+        return true;
+    }
+    if (text.len != 6 || (text.data[0] != '+' && text.data[0] != '-') || text.data[3] != ':') {
+        return false;
+    }
+    int64_t hour = number_at(text, 1, 2);
+    int64_t minute = number_at(text, 4, 2);
+    if (hour < 0 || hour > 23 || minute < 0 || minute > 59) {
+        return false;
+    }
+    int64_t ahead = hour * 3600 + minute * 60;
+    *ret_seconds = text.data[0] == '+' ? ahead : -ahead;
+    return true;
+}
+
+bool idem_date_parse_rfc3339(struct idem_str text, int64_t *ret_wall_us)
+{
+    struct civil civil = {
+        .year = number_at(text, 0, 4),
+        .month = number_at(text, 5, 2),
+        .day = number_at(text, 8, 2),
+    };
+    struct idem_str rest = idem_str_slice(text, RFC3339_WHOLE_LEN, text.len);
+    int64_t second = second_of_day_at(text, 11);
+    int64_t fraction_us = 0;
+    int64_t ahead = 0;
+
+    if (!stands_at(text, 4, IDEM_STR("-")) || !stands_at(text, 7, IDEM_STR("-")) ||
+        !stands_at(text, 10, IDEM_STR("T")) || !civil_exists(civil) || second < 0 ||
+        !fraction_take(&rest, &fraction_us) || !offset_read(rest, &ahead)) {
+        return false;
+    }
+    int64_t seconds = days_from_civil(civil) * SECONDS_PER_DAY + second - ahead;
+    if (seconds < 0 || seconds > SECONDS_MAX) {
+        return false;
+    }
+    *ret_wall_us = seconds * IDEM_US_PER_SECOND + fraction_us;
+    return true;
+}
+
 bool idem_date_parse_imf(struct idem_str text, int64_t *ret_wall_us)
 {
     if (text.len != 29 || !stands_at(text, 3, IDEM_STR(", ")) || text.data[7] != ' ' ||
-        text.data[11] != ' ' || text.data[16] != ' ' || text.data[19] != ':' ||
-        text.data[22] != ':' || !stands_at(text, 25, IDEM_STR(" GMT"))) {
+        text.data[11] != ' ' || text.data[16] != ' ' || !stands_at(text, 25, IDEM_STR(" GMT"))) {
         return false;
     }
     struct civil civil = {
@@ -144,18 +237,13 @@ bool idem_date_parse_imf(struct idem_str text, int64_t *ret_wall_us)
         .month = month_at(text, 8),
         .year = number_at(text, 12, 4),
     };
-    int64_t hour = number_at(text, 17, 2);
-    int64_t minute = number_at(text, 20, 2);
-    int64_t second = number_at(text, 23, 2);
-    if (civil.day < 1 || civil.month < 1 || civil.year < 1970 || civil.year > YEAR_MAX) {
+    int64_t second = second_of_day_at(text, 17);
+    if (!civil_exists(civil) || second < 0) {
         return false;
     }
-    if (hour < 0 || hour > 23 || minute < 0 || minute > 59 || second < 0 || second > 59) {
-        return false;
-    }
-    int64_t seconds = days_from_civil(civil) * SECONDS_PER_DAY + hour * 3600 + minute * 60 + second;
+    int64_t seconds = days_from_civil(civil) * SECONDS_PER_DAY + second;
 
-    /* Printing it again refuses 30 February and a wrong day name. */
+    /* Printing it again refuses a wrong day name. */
     char memory[32];
     struct idem_buf again;
     idem_buf_init(&again, memory, sizeof(memory));

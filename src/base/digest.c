@@ -134,9 +134,10 @@ bool idem_digest_equal(struct idem_digest left, struct idem_digest right)
     return CRYPTO_memcmp(left.bytes, right.bytes, sizeof(left.bytes)) == 0;
 }
 
+static const char base32_digits[] = "0123456789abcdefghjkmnpqrstvwxyz";
+
 void idem_base32_print(const uint8_t *data, size_t size, size_t len, struct idem_buf *buf)
 {
-    static const char digits[] = "0123456789abcdefghjkmnpqrstvwxyz";
     IDEM_ASSERT(size * 8 >= len * 5);
     uint32_t bits = 0;
     unsigned bit_count = 0;
@@ -148,6 +149,29 @@ void idem_base32_print(const uint8_t *data, size_t size, size_t len, struct idem
             bit_count += 8;
         }
         bit_count -= 5;
-        idem_buf_add_char(buf, digits[bits >> bit_count & 31]);
+        idem_buf_add_char(buf, base32_digits[bits >> bit_count & 31]);
     }
+}
+
+bool idem_base32_read(struct idem_str text, uint8_t *ret_data, size_t size)
+{
+    uint32_t bits = 0;
+    unsigned bit_count = 0;
+    size_t next = 0;
+    for (size_t i = 0; i < size; i++) {
+        while (bit_count < 8) {
+            const char *digit = next < text.len && text.data[next] != '\0'
+                                    ? strchr(base32_digits, text.data[next])
+                                    : NULL;
+            if (digit == NULL) {
+                return false;
+            }
+            bits = bits << 5 | (uint32_t)(digit - base32_digits);
+            next += 1;
+            bit_count += 5;
+        }
+        bit_count -= 8;
+        ret_data[i] = (uint8_t)(bits >> bit_count & 0xff);
+    }
+    return true;
 }

@@ -44,4 +44,7 @@ bool idem_digest_equal(struct idem_digest left, struct idem_digest right);
  */
 void idem_base32_print(const uint8_t *data, size_t size, size_t len, struct idem_buf *buf);
 
+/* The first `size` bytes that such text stands for; false: too short, or not of that alphabet. */
+bool idem_base32_read(struct idem_str text, uint8_t *ret_data, size_t size);
+
 #endif /* IDEM_BASE_DIGEST_H */

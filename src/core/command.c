@@ -36,11 +36,33 @@ const char *idem_outcome_kind_name(enum idem_outcome_kind kind)
 const char *idem_evidence_source_name(enum idem_evidence_source source)
 {
     static const char *const names[IDEM_SOURCE_COUNT] = {
-        [IDEM_SOURCE_NONE] = "none",
-        [IDEM_SOURCE_SEND] = "send",
-        [IDEM_SOURCE_QUERY] = "query",
-        [IDEM_SOURCE_CLOSE] = "close",
+        [IDEM_SOURCE_NONE] = "none",       [IDEM_SOURCE_SEND] = "send",
+        [IDEM_SOURCE_QUERY] = "query",     [IDEM_SOURCE_CLOSE] = "close",
+        [IDEM_SOURCE_LISTING] = "listing",
     };
     IDEM_ASSERT(source < IDEM_SOURCE_COUNT);
     return names[source];
+}
+
+static const char *const verdict_names[IDEM_VERDICT_COUNT] = {
+    [IDEM_VERDICT_NONE] = "none",
+    [IDEM_VERDICT_SUCCEEDED] = "succeeded",
+    [IDEM_VERDICT_FAILED] = "failed",
+    [IDEM_VERDICT_NOTED] = "noted",
+};
+
+const char *idem_verdict_name(enum idem_verdict verdict)
+{
+    IDEM_ASSERT(verdict < IDEM_VERDICT_COUNT);
+    return verdict_names[verdict];
+}
+
+enum idem_verdict idem_verdict_from(struct idem_str name)
+{
+    for (unsigned i = IDEM_VERDICT_NONE + 1; i < IDEM_VERDICT_COUNT; i++) {
+        if (idem_str_equal(name, idem_str_from(verdict_names[i]))) {
+            return (enum idem_verdict)i;
+        }
+    }
+    return IDEM_VERDICT_NONE;
 }

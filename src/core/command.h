@@ -13,17 +13,23 @@
 
 #include "base/text.h"
 #include "base/uid.h"
+#include "core/credential.h"
 #include "core/intent.h"
 #include "core/payment.h"
+#include "core/stub.h"
 
 #define IDEM_FINGERPRINTS_MAX 8
 
 enum idem_command_kind {
     IDEM_COMMAND_NONE = 0,
-    IDEM_COMMAND_ACCEPT,   /* A caller's keyed request. */
-    IDEM_COMMAND_EVIDENCE, /* Something was learned about an effect: an answer, or silence. */
-    IDEM_COMMAND_DUE,      /* An open intent's time has come. */
-    IDEM_COMMAND_ABANDON,  /* A caller gives a key up. */
+    IDEM_COMMAND_ACCEPT,     /* A caller's keyed request. */
+    IDEM_COMMAND_EVIDENCE,   /* Something was learned about an effect: an answer, or silence. */
+    IDEM_COMMAND_DUE,        /* An open intent's time has come. */
+    IDEM_COMMAND_ABANDON,    /* A caller gives a key up. */
+    IDEM_COMMAND_RESOLVE,    /* A person decides, with a reason. */
+    IDEM_COMMAND_REAP,       /* Retention: an answer, or a whole record, is forgotten. */
+    IDEM_COMMAND_CREDENTIAL, /* A credential is added or revoked. */
+    IDEM_COMMAND_MARK,       /* One of the store's own marks is moved. */
     IDEM_COMMAND_COUNT
 };
 
@@ -57,13 +63,16 @@ struct idem_accept {
     struct idem_str
         amount_text; /* In the payment's currency, which only the facts know; empty: all. */
     struct idem_str refund_no;
+
+    struct idem_str trace; /* traceparent; may be empty. */
 };
 
 enum idem_evidence_source {
     IDEM_SOURCE_NONE = 0,
-    IDEM_SOURCE_SEND,  /* The answer to send `send_no`, or its silence. */
-    IDEM_SOURCE_QUERY, /* The answer to a question by our id. */
-    IDEM_SOURCE_CLOSE, /* The answer to a close. */
+    IDEM_SOURCE_SEND,    /* The answer to send `send_no`, or its silence. */
+    IDEM_SOURCE_QUERY,   /* The answer to a question by our id. */
+    IDEM_SOURCE_CLOSE,   /* The answer to a close. */
+    IDEM_SOURCE_LISTING, /* The provider's listing names it. Never an attempt's own. */
     IDEM_SOURCE_COUNT
 };
 
@@ -96,6 +105,65 @@ struct idem_evidence {
     struct idem_str message;
     int64_t asked_us;       /* Wall time when the question left: "not found" speaks of then. */
     int64_t retry_after_us; /* The provider's wish; 0: none. */
+
+    /* Source LISTING: what else the provider says, for an effect that this store does not know. */
+    struct idem_str order_no;
+    struct idem_str payment_effect_id; /* Of the payment it acted on; empty: it made one. */
+    struct idem_scope payment_scope;   /* That id's scope; zeros: none. */
+    int64_t happened_us;
+};
+
+/* What a person says. The values are stored: append only. */
+enum idem_verdict {
+    IDEM_VERDICT_NONE = 0,
+    IDEM_VERDICT_SUCCEEDED, /* It happened. Amount and currency must be the effect's. */
+    IDEM_VERDICT_FAILED,    /* It did not happen, and cannot any more. */
+    IDEM_VERDICT_NOTED,     /* The record is right as it is: closes its cases, changes nothing. */
+    IDEM_VERDICT_COUNT
+};
+
+struct idem_resolve {
+    enum idem_verdict verdict;
+    struct idem_str by;        /* Who: the credential's principal and label. */
+    struct idem_str reason;    /* 1 to IDEM_REASON_MAX bytes. */
+    struct idem_str reference; /* The provider's transaction number; may be empty. */
+    int64_t amount_minor;      /* SUCCEEDED: as the person read it at the provider. */
+    struct idem_str currency;
+};
+
+/* Retention. What expires after `horizon_us`, a time that can be trusted, is left alone. */
+struct idem_reap {
+    int64_t horizon_us;
+    bool erase;         /* On request: as soon as no retry may come any more. */
+    struct idem_str by; /* Who asked; empty: time. */
+};
+
+/* The store's own marks. */
+enum idem_mark_kind {
+    IDEM_MARK_NONE = 0,
+    IDEM_MARK_HORIZON,       /* How far retention trusts the clock; never goes back. */
+    IDEM_MARK_RESTORED_OVER, /* What the restored copy had missed is known again. */
+    IDEM_MARK_COUNT
+};
+
+struct idem_mark {
+    enum idem_mark_kind kind;
+    int64_t value_us;
+    struct idem_str by;
+    struct idem_str reason;
+};
+
+enum idem_credential_action {
+    IDEM_CREDENTIAL_NOTHING = 0,
+    IDEM_CREDENTIAL_ADD,    /* The same row again is the same credential. */
+    IDEM_CREDENTIAL_REVOKE, /* By id; for ever. */
+    IDEM_CREDENTIAL_ACTION_COUNT
+};
+
+struct idem_credential_change {
+    enum idem_credential_action action;
+    struct idem_credential_row row; /* REVOKE: only its id counts. */
+    struct idem_str by;
 };
 
 struct idem_abandon {
@@ -117,6 +185,7 @@ struct idem_command {
     int64_t mono_us;
     int64_t incarnation;
     int64_t memory_since_us; /* Wall time since when this store has records; 0: not known. */
+    bool restored; /* The store is an old copy: nothing is sent, nothing new is claimed. */
 
     /* Spent by the decision if it needs them. */
     struct idem_uid token;
@@ -130,6 +199,10 @@ struct idem_command {
     struct idem_accept accept;
     struct idem_evidence evidence;
     struct idem_abandon abandon;
+    struct idem_resolve resolve;
+    struct idem_reap reap;
+    struct idem_mark mark;
+    struct idem_credential_change credential;
 };
 
 /* The request's fingerprint under the record's rule and secret; NULL: it was not offered. */
@@ -138,5 +211,7 @@ const struct idem_fingerprint *idem_accept_fingerprint(const struct idem_accept 
 
 const char *idem_outcome_kind_name(enum idem_outcome_kind kind);
 const char *idem_evidence_source_name(enum idem_evidence_source source);
+const char *idem_verdict_name(enum idem_verdict verdict);  /* "succeeded", "failed", "noted". */
+enum idem_verdict idem_verdict_from(struct idem_str name); /* NONE if unknown. */
 
 #endif /* IDEM_CORE_COMMAND_H */

@@ -1,17 +1,17 @@
 /*
  * The one door: a command meets its facts and leaves as a decision.
  *
- * What each kind of command means is in decide_accept.c, decide_evidence.c, decide_due.c and
- * decide_abandon.c; the steps that they share are a turn's (turn.c); what may follow an unknown
+ * What each kind of command means is in the decide_*.c of its name; the steps that they share are a
+ * turn's (turn.c), the ways to begin and to end in claim.c and settle.c; what may follow an unknown
  * outcome is the table in recovery.c. Nothing here reads anything but its arguments (P14).
  */
 #include "core/decide_internal.h"
 
 #include "base/bug.h"
 
-static enum idem_cause cause_of(enum idem_command_kind kind)
+static enum idem_cause cause_of(const struct idem_command *command)
 {
-    switch (kind) {
+    switch (command->kind) {
     case IDEM_COMMAND_ACCEPT:
     case IDEM_COMMAND_ABANDON:
         return IDEM_CAUSE_REQUEST;
@@ -19,6 +19,12 @@ static enum idem_cause cause_of(enum idem_command_kind kind)
         return IDEM_CAUSE_PROVIDER;
     case IDEM_COMMAND_DUE:
         return IDEM_CAUSE_TIMER;
+    case IDEM_COMMAND_REAP:
+        return command->reap.erase ? IDEM_CAUSE_OPERATOR : IDEM_CAUSE_TIMER;
+    case IDEM_COMMAND_RESOLVE:
+    case IDEM_COMMAND_CREDENTIAL:
+    case IDEM_COMMAND_MARK:
+        return IDEM_CAUSE_OPERATOR;
     case IDEM_COMMAND_NONE:
     case IDEM_COMMAND_COUNT:
         break;
@@ -26,9 +32,15 @@ static enum idem_cause cause_of(enum idem_command_kind kind)
     IDEM_UNREACHABLE();
 }
 
-static void decision_check(const struct idem_decision *decision)
+static bool is_wire(enum idem_release_kind kind)
 {
-    if (decision->intent.write != IDEM_WRITE_NONE) {
+    return kind == IDEM_RELEASE_SEND || kind == IDEM_RELEASE_CLOSE;
+}
+
+static void decision_check(const struct idem_command *command, const struct idem_decision *decision)
+{
+    enum idem_write write = decision->intent.write;
+    if (write == IDEM_WRITE_INSERT || write == IDEM_WRITE_UPDATE) {
         idem_intent_check(&decision->intent.row);
     }
     if (decision->payment.write != IDEM_WRITE_NONE) {
@@ -41,6 +53,8 @@ static void decision_check(const struct idem_decision *decision)
     if (decision->release.kind >= IDEM_RELEASE_SEND) {
         IDEM_ASSERT(decision->intent.write != IDEM_WRITE_NONE);
         IDEM_ASSERT(decision->intent.row.lease_end_us > 0);
+        /* And nothing that could move money leaves an old copy. */
+        IDEM_ASSERT(!command->restored || !is_wire(decision->release.kind));
     }
 }
 
@@ -58,6 +72,12 @@ void idem_decide(const struct idem_rules *rules,
     decision->send_write_count = 0;
     decision->event_count = 0;
     decision->opened = (struct idem_case){ .kind = IDEM_CASE_NONE };
+    decision->decided = (struct idem_case){ .kind = IDEM_CASE_NONE };
+    decision->forget_history = false;
+    decision->stub = (struct idem_stub_write){ .write = IDEM_WRITE_NONE };
+    decision->payment_stubs_applied = false;
+    decision->credential = (struct idem_credential_write){ .write = IDEM_WRITE_NONE };
+    decision->mark = (struct idem_mark){ .kind = IDEM_MARK_NONE };
     decision->release = (struct idem_release){ .kind = IDEM_RELEASE_NONE };
     idem_buf_init(&decision->scratch, decision->scratch_memory, sizeof(decision->scratch_memory));
 
@@ -69,7 +89,7 @@ void idem_decide(const struct idem_rules *rules,
         .intent = &decision->intent.row,
         .payment = &decision->payment.row,
         .refund = &decision->refund.row,
-        .cause = cause_of(command->kind),
+        .cause = cause_of(command),
     };
     switch (command->kind) {
     case IDEM_COMMAND_ACCEPT:
@@ -84,9 +104,21 @@ void idem_decide(const struct idem_rules *rules,
     case IDEM_COMMAND_ABANDON:
         idem_decide_abandon(&turn);
         break;
+    case IDEM_COMMAND_RESOLVE:
+        idem_decide_resolve(&turn);
+        break;
+    case IDEM_COMMAND_REAP:
+        idem_decide_reap(&turn);
+        break;
+    case IDEM_COMMAND_CREDENTIAL:
+        idem_decide_credential(&turn);
+        break;
+    case IDEM_COMMAND_MARK:
+        idem_decide_mark(&turn);
+        break;
     case IDEM_COMMAND_NONE:
     case IDEM_COMMAND_COUNT:
         IDEM_UNREACHABLE();
     }
-    decision_check(decision);
+    decision_check(command, decision);
 }

@@ -3,7 +3,8 @@
  *
  * An absent key gets a record that refuses whatever copy may still be on the wire, whatever its
  * fingerprint. A released one becomes the same: nothing executed and nothing ever will. Any other
- * state is left alone, since its effect may have happened, and the caller is shown what is there.
+ * state is left alone, since its effect may have happened, and the caller is shown what is there. In
+ * an old copy only what is final is certain: the rest may have run since.
  */
 #include "core/decide_internal.h"
 
@@ -25,6 +26,10 @@ void idem_decide_abandon(struct idem_turn *turn)
     const struct idem_command *command = turn->command;
     const struct idem_abandon *abandon = &command->abandon;
     if (idem_turn_repeat(turn)) {
+        return;
+    }
+    if (command->restored && !idem_intent_is_final(turn->facts->intent.state)) {
+        idem_turn_reply(turn, IDEM_PROBLEM_UNAVAILABLE, false);
         return;
     }
     if (turn->facts->intent.row == 0) {

@@ -5,9 +5,11 @@
  *   1. Did this very command run before? Then nothing new happens.
  *   2. Is there a record? An abandoned key refuses everybody; another fingerprint is refused
  *      without a word about the first request (P5); a final one replays (P4); one in flight is
- *      joined; a released one runs again under all checks.
- *   3. No record: a request older than our memory is refused, since absence proves nothing about
- *   it.
+ *      joined; a released one runs again under all checks. Of a final one whose answer is
+ *      forgotten, that is said.
+ *   3. No record: in an old copy absence proves nothing, so nothing is claimed; later, what the
+ *      provider listed is settled from that (decide_stub.c). A request older than our memory is
+ *      refused, since absence proves nothing about it either.
  *   4. What the facts refuse (order number taken, state, sums) is the intent's final answer and is
  *      stored, so that a delayed copy can never run later.
  *   5. Otherwise rows, reservation, encoded request and grant stand in one decision (P1, P11).
@@ -18,6 +20,7 @@
 #include "base/clock.h"
 #include "base/currency.h"
 #include "base/money.h"
+#include "core/claim.h"
 
 static const struct idem_str no_text = { .data = NULL, .len = 0 };
 
@@ -37,92 +40,15 @@ static enum match fingerprint_match(const struct idem_accept *accept,
     return idem_digest_equal(offered->digest, recorded->digest) ? MATCH_SAME : MATCH_OTHER;
 }
 
-static enum idem_effect_kind effect_kind(const struct idem_accept *accept)
-{
-    switch (accept->endpoint) {
-    case IDEM_ENDPOINT_PAYMENTS_CREATE:
-        return accept->capture_mode == IDEM_CAPTURE_AUTOMATIC ? IDEM_EFFECT_KIND_CHARGE
-                                                              : IDEM_EFFECT_KIND_AUTHORIZE;
-    case IDEM_ENDPOINT_PAYMENTS_CAPTURE:
-        return IDEM_EFFECT_KIND_CAPTURE;
-    case IDEM_ENDPOINT_PAYMENTS_CANCEL:
-        return IDEM_EFFECT_KIND_CANCEL;
-    case IDEM_ENDPOINT_REFUNDS_CREATE:
-        return IDEM_EFFECT_KIND_REFUND;
-    case IDEM_ENDPOINT_NONE:
-    case IDEM_ENDPOINT_COUNT:
-        break;
-    }
-    IDEM_UNREACHABLE();
-}
-
-/* The record as it begins; state and effect follow. */
-static void begin_intent(struct idem_turn *turn)
-{
-    const struct idem_command *command = turn->command;
-    const struct idem_accept *accept = &command->accept;
-    IDEM_ASSERT(accept->fingerprint_count > 0);
-    *turn->intent = (struct idem_intent){
-        .id = command->intent_id,
-        .scope = command->scope,
-        .principal = accept->principal,
-        .key = accept->key,
-        .endpoint = accept->endpoint,
-        .state = IDEM_INTENT_CLAIMED,
-        .fingerprint = accept->fingerprints[0],
-        .created_us = command->now_us,
-        .patience_us = command->now_us + accept->wait_us,
-    };
-}
-
-static void begin_payment(struct idem_turn *turn, const struct idem_provider_rules *provider)
-{
-    const struct idem_command *command = turn->command;
-    const struct idem_accept *accept = &command->accept;
-    *turn->payment = (struct idem_payment){
-        .id = command->resource_id,
-        .state = IDEM_PAYMENT_PENDING,
-        .principal = accept->principal,
-        .order_no = accept->order_no,
-        .capture_mode = accept->capture_mode,
-        .amount_minor = accept->amount_minor,
-        .currency = accept->currency,
-        .entry = provider->entry,
-        .account = provider->account,
-        .region = provider->region,
-        .effect_id = turn->intent->effect.id,
-        .method = accept->method,
-        .description = accept->description,
-        .metadata = accept->metadata,
-        .created_us = command->now_us,
-    };
-    idem_turn_write_payment(turn);
-    turn->intent->payment_row = 0; /* The store puts the new row in. */
-    turn->intent->payment_id = turn->payment->id;
-}
-
-/* The effect id: what kind it is, then what the key derives. The same for every send, for ever. */
-static struct idem_str effect_id(struct idem_turn *turn, enum idem_effect_kind kind)
-{
-    struct idem_buf *scratch = &turn->decision->scratch;
-    size_t from = scratch->len;
-    idem_buf_add_char(scratch, idem_effect_kind_letter(kind));
-    idem_buf_add(scratch, turn->command->accept.effect_id_tail);
-    IDEM_ASSERT(!scratch->full);
-    struct idem_str id = idem_str_slice(idem_buf_str(scratch), from, scratch->len - from);
-    IDEM_ASSERT(id.len == IDEM_EFFECT_ID_LEN);
-    return id;
-}
-
 static void begin_effect(struct idem_turn *turn,
                          const struct idem_provider_rules *provider,
                          int64_t amount_minor,
                          struct idem_str currency)
 {
-    enum idem_effect_kind kind = effect_kind(&turn->command->accept);
+    enum idem_effect_kind kind = idem_claim_effect_kind(&turn->command->accept);
     turn->intent->effect = (struct idem_effect){
         .kind = kind,
-        .id = effect_id(turn, kind),
+        .id = idem_claim_effect_id(turn, kind),
         .entry = provider->entry,
         .account = provider->account,
         .region = provider->region,
@@ -189,7 +115,7 @@ static void refuse(struct idem_turn *turn, enum idem_problem problem)
     } else if (turn->payment->row != 0) { /* Not of a payment that is not the caller's. */
         details.payment_id = turn->payment->id;
     }
-    idem_turn_acquire(turn);
+    idem_claim_acquire(turn);
     struct idem_answer answer = idem_answer_problem(&details, &turn->decision->scratch);
     idem_turn_finish(turn, IDEM_INTENT_FAILED, problem, answer);
     idem_turn_event(turn, IDEM_EVENT_FAILED, idem_str_from(idem_problem_entry(problem)->code));
@@ -198,7 +124,7 @@ static void refuse(struct idem_turn *turn, enum idem_problem problem)
 /* Everything is written and reserved: on the wire if there is a place, in the queue if not. */
 static void start(struct idem_turn *turn)
 {
-    idem_turn_acquire(turn);
+    idem_claim_acquire(turn);
     if (turn->command->slot) {
         idem_turn_grant_send(turn);
         return;
@@ -209,18 +135,25 @@ static void start(struct idem_turn *turn)
     turn->decision->release.kind = IDEM_RELEASE_WAIT;
 }
 
+/* By a payment here, or by one that the provider made after this copy was left. */
+static bool order_is_taken(const struct idem_turn *turn)
+{
+    const struct idem_facts *facts = turn->facts;
+    return facts->order_holder.row != 0 || facts->order_stub.row != 0;
+}
+
 static void create_payment(struct idem_turn *turn)
 {
     const struct idem_accept *accept = &turn->command->accept;
     const struct idem_provider_rules *provider = idem_rules_provider(turn->rules, accept->entry);
     IDEM_ASSERT(provider != NULL); /* The edge knows the same list. */
-    begin_intent(turn);
-    if (turn->facts->order_holder.row != 0) {
+    idem_claim_begin_intent(turn);
+    if (order_is_taken(turn)) {
         refuse(turn, IDEM_PROBLEM_ORDER_EXISTS);
         return;
     }
     begin_effect(turn, provider, accept->amount_minor, accept->currency);
-    begin_payment(turn, provider);
+    idem_claim_begin_payment(turn, provider);
     encode_request(turn, provider);
     start(turn);
 }
@@ -245,27 +178,17 @@ static enum idem_problem wanted_amount(const struct idem_turn *turn, int64_t *re
     return IDEM_PROBLEM_NONE;
 }
 
-static bool is_granted(const struct idem_accept *accept, struct idem_str entry)
-{
-    for (size_t i = 0; accept->granted != NULL && i < accept->granted_count; i++) {
-        if (idem_str_equal(accept->granted[i], entry)) {
-            return true;
-        }
-    }
-    return accept->granted == NULL;
-}
-
 static void act_on_payment(struct idem_turn *turn)
 {
     const struct idem_accept *accept = &turn->command->accept;
     const struct idem_payment *payment = &turn->facts->payment;
-    begin_intent(turn);
-    if (payment->row == 0 || !idem_str_equal(payment->principal, accept->principal)) {
+    idem_claim_begin_intent(turn);
+    if (!idem_claim_has_payment(turn)) {
         *turn->payment = (struct idem_payment){ .row = 0 };
         refuse(turn, IDEM_PROBLEM_PAYMENT_MISSING);
         return;
     }
-    if (!is_granted(accept, payment->entry)) {
+    if (!idem_claim_is_granted(accept, payment->entry)) {
         *turn->intent = turn->facts->intent;
         idem_turn_reply(turn, IDEM_PROBLEM_FORBIDDEN, false);
         return;
@@ -312,7 +235,7 @@ static enum idem_problem reserve_again(struct idem_turn *turn,
     if (turn->intent->send_count >= IDEM_SENDS_MAX) {
         return IDEM_PROBLEM_ABANDONED;
     }
-    if (turn->facts->order_holder.row != 0) {
+    if (order_is_taken(turn)) {
         return IDEM_PROBLEM_ORDER_EXISTS;
     }
     if (turn->facts->refund_holder.row != 0) {
@@ -335,6 +258,7 @@ static void reclaim(struct idem_turn *turn)
     }
     idem_turn_write_intent(turn);
     intent->patience_us = turn->command->now_us + turn->command->accept.wait_us;
+    intent->trace = turn->command->accept.trace;
     intent->unknown_since_us = 0;
     intent->ask_count = 0;
     intent->effect.close_asked = false;
@@ -367,6 +291,14 @@ static int64_t memory_begins_us(const struct idem_turn *turn)
 static void accept_absent(struct idem_turn *turn)
 {
     const struct idem_accept *accept = &turn->command->accept;
+    if (turn->command->restored) { /* It may have run; whoever lists the provider will tell. */
+        idem_turn_reply(turn, IDEM_PROBLEM_UNAVAILABLE, false);
+        return;
+    }
+    if (turn->facts->stub.row != 0) {
+        idem_decide_found(turn);
+        return;
+    }
     if (accept->first_sent_us != 0 && accept->first_sent_us < memory_begins_us(turn)) {
         idem_turn_reply(turn, IDEM_PROBLEM_TOO_OLD, false);
         return;
@@ -376,6 +308,18 @@ static void accept_absent(struct idem_turn *turn)
     } else {
         act_on_payment(turn);
     }
+}
+
+/* Its stored answer, or that it has expired. */
+static void replay(struct idem_turn *turn)
+{
+    const struct idem_intent *recorded = &turn->facts->intent;
+    enum idem_problem problem = IDEM_PROBLEM_NONE;
+    if (idem_intent_is_tombstone(recorded)) {
+        bool abandoned = recorded->problem == IDEM_PROBLEM_ABANDONED;
+        problem = abandoned ? IDEM_PROBLEM_ABANDONED : IDEM_PROBLEM_ANSWER_EXPIRED;
+    }
+    idem_turn_reply(turn, problem, true);
 }
 
 static void accept_known(struct idem_turn *turn)
@@ -388,7 +332,7 @@ static void accept_known(struct idem_turn *turn)
         return;
     }
     if (recorded->problem == IDEM_PROBLEM_ABANDONED) {
-        idem_turn_reply(turn, IDEM_PROBLEM_NONE, true);
+        replay(turn);
         return;
     }
     switch (fingerprint_match(accept, &recorded->fingerprint)) {
@@ -402,7 +346,11 @@ static void accept_known(struct idem_turn *turn)
         return;
     }
     if (idem_intent_is_final(recorded->state)) {
-        idem_turn_reply(turn, IDEM_PROBLEM_NONE, true);
+        replay(turn);
+        return;
+    }
+    if (recorded->state == IDEM_INTENT_RELEASED && turn->command->restored) {
+        idem_turn_reply(turn, IDEM_PROBLEM_UNAVAILABLE, false);
         return;
     }
     if (recorded->state == IDEM_INTENT_RELEASED) {

@@ -13,13 +13,6 @@
 
 static const struct idem_str no_text = { .data = NULL, .len = 0 };
 
-static bool lease_lives(const struct idem_turn *turn)
-{
-    const struct idem_intent *intent = &turn->facts->intent;
-    return intent->lease_end_us > turn->command->now_us &&
-           intent->incarnation == turn->command->incarnation;
-}
-
 static void perform_send(struct idem_turn *turn)
 {
     idem_turn_acquire(turn);
@@ -55,8 +48,20 @@ static bool window_is_over(const struct idem_turn *turn, const struct idem_provi
     return view.now_us >= idem_recovery_window_end_us(view.capability, view.oldest_open_us);
 }
 
+/* In an old copy nothing goes out that could move anything: it may have gone out already. */
+static bool is_held_back(const struct idem_turn *turn)
+{
+    enum idem_step step = turn->intent->step;
+    return turn->command->restored && (step == IDEM_STEP_SEND || step == IDEM_STEP_CLOSE);
+}
+
 static void perform(struct idem_turn *turn, const struct idem_provider_rules *provider)
 {
+    if (is_held_back(turn)) {
+        int64_t at_us = turn->command->now_us + turn->rules->ask_first_us;
+        idem_turn_plan(turn, turn->intent->step, at_us);
+        return;
+    }
     switch (turn->intent->step) {
     case IDEM_STEP_SEND:
         if (!turn->command->slot) {
@@ -124,11 +129,15 @@ void idem_decide_due(struct idem_turn *turn)
     if (idem_turn_repeat(turn)) {
         return;
     }
-    if (intent->row == 0 || idem_intent_is_final(intent->state) || lease_lives(turn)) {
+    if (intent->row == 0 || idem_intent_is_final(intent->state) || idem_turn_lease_lives(turn)) {
         return;
     }
     bool lapsed = intent->lease_end_us != 0;
     if (!lapsed && intent->due_us > turn->command->now_us) {
+        return;
+    }
+    if (intent->state == IDEM_INTENT_RELEASED && turn->command->restored) {
+        idem_turn_plan(turn, IDEM_STEP_NONE, turn->command->now_us + turn->rules->release_us);
         return;
     }
     if (intent->state == IDEM_INTENT_RELEASED) {

@@ -17,6 +17,7 @@
 #include "core/decide_internal.h"
 
 #include "base/bug.h"
+#include "core/settle.h"
 
 static const struct idem_str no_text = { .data = NULL, .len = 0 };
 
@@ -88,75 +89,11 @@ static bool any_send_refused(const struct idem_turn *turn)
     return false;
 }
 
-static enum idem_partial_capture partial_capture(const struct idem_turn *turn)
-{
-    const struct idem_provider_rules *provider =
-        idem_rules_provider(turn->rules, turn->intent->effect.entry);
-    return provider != NULL ? provider->partial_capture : IDEM_PARTIAL_MANY;
-}
-
-/* False after a release until the intent is claimed again: its business rows are over. */
-static bool holds_reservation(const struct idem_turn *turn)
-{
-    return turn->intent->problem != IDEM_PROBLEM_NOT_EXECUTED;
-}
-
-/* The money moved: what was reserved becomes a sum. */
-static void apply_success(struct idem_turn *turn)
-{
-    struct idem_str reference = turn->intent->effect.reference;
-    int64_t amount_minor = turn->intent->effect.amount_minor;
-    enum idem_payment_state payment_from = turn->payment->state;
-    enum idem_refund_state refund_from = turn->refund->state;
-
-    idem_turn_write_payment(turn);
-    switch (turn->intent->effect.kind) {
-    case IDEM_EFFECT_KIND_NONE:
-    case IDEM_EFFECT_KIND_COUNT:
-        IDEM_UNREACHABLE();
-    case IDEM_EFFECT_KIND_CHARGE:
-    case IDEM_EFFECT_KIND_AUTHORIZE:
-        idem_payment_made(turn->payment);
-        turn->payment->reference = reference;
-        break;
-    case IDEM_EFFECT_KIND_CAPTURE:
-        idem_payment_captured(turn->payment, amount_minor, partial_capture(turn));
-        break;
-    case IDEM_EFFECT_KIND_CANCEL:
-        idem_payment_canceled(turn->payment);
-        break;
-    case IDEM_EFFECT_KIND_REFUND:
-        idem_payment_refunded(turn->payment, amount_minor);
-        idem_turn_write_refund(turn);
-        turn->refund->state = IDEM_REFUND_SUCCEEDED;
-        turn->refund->reference = reference;
-        break;
-    }
-    idem_turn_payment_moved(turn, payment_from);
-    idem_turn_refund_moved(turn, refund_from);
-}
-
-/* What everybody is told from now on. */
-static struct idem_answer success_answer(struct idem_turn *turn)
-{
-    struct idem_buf *scratch = &turn->decision->scratch;
-    if (turn->intent->endpoint == IDEM_ENDPOINT_REFUNDS_CREATE) {
-        return idem_answer_refund(201, turn->refund, scratch);
-    }
-    bool made = turn->intent->endpoint == IDEM_ENDPOINT_PAYMENTS_CREATE;
-    return idem_answer_payment(made ? 201 : 200, turn->payment, scratch);
-}
-
 static void settle_success(struct idem_turn *turn)
 {
     const struct idem_evidence *evidence = &turn->command->evidence;
-    idem_turn_write_intent(turn);
-    turn->intent->effect.reference = evidence->reference;
-    apply_success(turn);
-    struct idem_answer answer = success_answer(turn);
-    idem_turn_finish(turn, IDEM_INTENT_SUCCEEDED, IDEM_PROBLEM_NONE, answer);
-    idem_turn_event_send(turn, IDEM_EVENT_SUCCEEDED, evidence->send_no,
-                         idem_str_from(idem_evidence_source_name(evidence->source)));
+    idem_settle_success(turn, evidence->reference, evidence->send_no,
+                        idem_str_from(idem_evidence_source_name(evidence->source)));
 }
 
 static void settle_refused(struct idem_turn *turn, struct idem_str code, struct idem_str message)
@@ -171,35 +108,7 @@ static void settle_refused(struct idem_turn *turn, struct idem_str code, struct 
         .provider_code = code,
         .provider_message = message,
     };
-    struct idem_answer answer = idem_answer_problem(&details, &turn->decision->scratch);
-    if (holds_reservation(turn)) {
-        idem_turn_return_reservation(turn, code);
-    }
-    idem_turn_finish(turn, IDEM_INTENT_FAILED, IDEM_PROBLEM_DECLINED, answer);
-    idem_turn_event_send(turn, IDEM_EVENT_FAILED, turn->command->evidence.send_no, code);
-}
-
-static bool can_be_asked(const struct idem_turn *turn)
-{
-    const struct idem_effect *effect = &turn->intent->effect;
-    const struct idem_provider_rules *provider = idem_rules_place(turn->rules, effect);
-    return provider != NULL && provider->capability[effect->kind].query != IDEM_QUERY_NONE;
-}
-
-static void park_now(struct idem_turn *turn, enum idem_case_kind kind, struct idem_str detail)
-{
-    bool was_parked = turn->intent->state == IDEM_INTENT_PARKED;
-    idem_turn_write_intent(turn);
-    if (turn->intent->unknown_since_us == 0) {
-        turn->intent->unknown_since_us = turn->command->now_us;
-    }
-    turn->intent->state = IDEM_INTENT_PARKED;
-    idem_turn_plan(turn, can_be_asked(turn) ? IDEM_STEP_ASK : IDEM_STEP_NONE,
-                   turn->command->now_us + turn->rules->parked_ask_us);
-    idem_turn_event(turn, IDEM_EVENT_PARKED, detail);
-    if (!was_parked) {
-        idem_turn_case(turn, kind, detail);
-    }
+    idem_settle_failure(turn, &details, code, turn->command->evidence.send_no);
 }
 
 /* Nothing was learned, or nothing that settles: note it, and let the table say what follows. */
@@ -367,11 +276,13 @@ static void success(struct idem_turn *turn)
 {
     const struct idem_evidence *evidence = &turn->command->evidence;
     if (!same_money(&turn->intent->effect, evidence)) {
-        park_now(turn, IDEM_CASE_MISMATCH, IDEM_STR("done, but another id, amount or currency"));
+        idem_turn_park(turn, IDEM_CASE_MISMATCH,
+                       IDEM_STR("done, but another id, amount or currency"));
         return;
     }
-    if (!holds_reservation(turn)) { /* Parked after a release, and there was no room. */
-        park_now(turn, IDEM_CASE_NO_ROOM, IDEM_STR("done after release, but there is no room"));
+    if (!idem_settle_holds_reservation(turn)) { /* Parked after a release, and there was no room. */
+        idem_turn_park(turn, IDEM_CASE_NO_ROOM,
+                       IDEM_STR("done after release, but there is no room"));
         return;
     }
     resolve_send(turn, IDEM_SEND_ANSWERED);
@@ -384,24 +295,17 @@ static void success(struct idem_turn *turn)
  */
 static void success_after_release(struct idem_turn *turn)
 {
-    struct idem_intent *intent = turn->intent;
-    const struct idem_provider_rules *provider = idem_rules_place(turn->rules, &intent->effect);
-    const struct idem_facts *facts = turn->facts;
+    const struct idem_intent *intent = turn->intent;
     const struct idem_evidence *evidence = &turn->command->evidence;
     if (!same_place(&intent->effect, evidence) || !same_money(&intent->effect, evidence)) {
-        park_now(turn, IDEM_CASE_MISMATCH, IDEM_STR("done elsewhere, or another id or amount"));
+        idem_turn_park(turn, IDEM_CASE_MISMATCH,
+                       IDEM_STR("done elsewhere, or another id or amount"));
         return;
     }
-    bool fits = provider != NULL && facts->order_holder.row == 0 && facts->refund_holder.row == 0 &&
-                idem_turn_reserve(turn, provider) == IDEM_PROBLEM_NONE;
-    if (!fits) {
-        park_now(turn, IDEM_CASE_NO_ROOM, IDEM_STR("done after release, but there is no room"));
+    if (!idem_settle_make_room(turn)) {
+        idem_turn_park(turn, IDEM_CASE_NO_ROOM,
+                       IDEM_STR("done after release, but there is no room"));
         return;
-    }
-    if (intent->endpoint == IDEM_ENDPOINT_PAYMENTS_CREATE) {
-        idem_turn_renew_payment(turn);
-    } else if (intent->endpoint == IDEM_ENDPOINT_REFUNDS_CREATE) {
-        idem_turn_renew_refund(turn);
     }
     settle_success(turn);
 }
@@ -439,8 +343,8 @@ static void weigh(struct idem_turn *turn)
     const struct idem_evidence *evidence = &turn->command->evidence;
     bool said_something = evidence->outcome != IDEM_OUTCOME_UNKNOWN;
     if (said_something && !same_place(&turn->intent->effect, evidence)) {
-        park_now(turn, IDEM_CASE_MISMATCH,
-                 IDEM_STR("answered by another entry, account or region"));
+        idem_turn_park(turn, IDEM_CASE_MISMATCH,
+                       IDEM_STR("answered by another entry, account or region"));
         return;
     }
     switch (evidence->outcome) {
@@ -476,7 +380,14 @@ void idem_decide_evidence(struct idem_turn *turn)
     if (idem_turn_repeat(turn)) {
         return;
     }
+    bool is_listed = evidence->source == IDEM_SOURCE_LISTING;
+    if (is_listed && evidence->outcome != IDEM_OUTCOME_SUCCESS) {
+        return; /* A listing names what was done; what it says beside that is not evidence. */
+    }
     if (turn->facts->intent.row == 0) {
+        if (is_listed) {
+            idem_decide_listed(turn);
+        }
         return; /* About nothing of ours. */
     }
     if (idem_intent_is_final(turn->intent->state)) {

@@ -10,5 +10,15 @@ void idem_decide_accept(struct idem_turn *turn);
 void idem_decide_evidence(struct idem_turn *turn);
 void idem_decide_due(struct idem_turn *turn);
 void idem_decide_abandon(struct idem_turn *turn);
+void idem_decide_resolve(struct idem_turn *turn);
+void idem_decide_reap(struct idem_turn *turn);
+void idem_decide_credential(struct idem_turn *turn);
+void idem_decide_mark(struct idem_turn *turn);
+
+/* A listing names an effect that has no record here: it becomes a stub. */
+void idem_decide_listed(struct idem_turn *turn);
+
+/* The claim that meets its stub: settled from it, or parked; never sent. */
+void idem_decide_found(struct idem_turn *turn);
 
 #endif /* IDEM_CORE_DECIDE_INTERNAL_H */

@@ -32,6 +32,19 @@
  *   refund_holder the refund of `payment` that holds the refund number and did not fail: the number
  *                 of the intent's refund, else accept.refund_no. Read for refunds.create only,
  *                 while the intent is absent or RELEASED and the number is not empty
+ *   stub          by scope, while the intent is absent
+ *   order_stub    the stub of a payment that holds accept.order_no at accept.entry. Read for
+ *                 payments.create only, while the intent is absent or RELEASED
+ *   payment_stubs stubs that act on the payment that `stub` made, oldest first; more than
+ *                 IDEM_PAYMENT_STUBS_MAX: payment_stubs_full
+ *   case_open     the intent has an open case. Read for REAP
+ *   credential    by id, for CREDENTIAL; secret_taken: another row, revoked or not, has its secret
+ *
+ * RELEASED means here also: PARKED without a reservation (problem NOT_EXECUTED).
+ *
+ * For evidence of source LISTING about an absent intent, `payment` is that of the intent whose scope
+ * is evidence.payment_scope. For CREDENTIAL and MARK nothing else is read. A decision may write a
+ * stub and a payment, a credential or a mark without an intent: its row is 0 and its state NONE.
  */
 struct idem_facts {
     struct idem_intent intent;
@@ -41,12 +54,22 @@ struct idem_facts {
     struct idem_refund refund;
     struct idem_payment order_holder;
     struct idem_refund refund_holder;
+    struct idem_stub stub;
+    struct idem_stub order_stub;
+    struct idem_stub payment_stubs[IDEM_PAYMENT_STUBS_MAX];
+    size_t payment_stub_count;
+    bool payment_stubs_full;
+    bool case_open;
+    struct idem_credential_row credential;
+    bool secret_taken;
 };
 
 enum idem_write {
     IDEM_WRITE_NONE = 0,
     IDEM_WRITE_INSERT, /* Put if absent; present is a miss. */
-    IDEM_WRITE_UPDATE  /* Where row and version - 1 still stand; otherwise a miss. */
+    IDEM_WRITE_UPDATE, /* Where row and version - 1 still stand; otherwise a miss. */
+    IDEM_WRITE_DELETE  /* Likewise, with all that hangs on it. Intents and stubs only; an intent's
+                          row then has the state NONE: that is how it will stand. */
 };
 
 struct idem_intent_write {
@@ -67,6 +90,16 @@ struct idem_refund_write {
 struct idem_send_write {
     enum idem_write write; /* INSERT, or UPDATE of its state. */
     struct idem_send row;
+};
+
+struct idem_stub_write {
+    enum idem_write write; /* Guarded by being there, or not. */
+    struct idem_stub row;
+};
+
+struct idem_credential_write {
+    enum idem_write write; /* UPDATE: revoked_us and revoked_by, where it is not revoked. */
+    struct idem_credential_row row;
 };
 
 #define IDEM_SEND_WRITES_MAX 2
@@ -100,6 +133,14 @@ struct idem_decision {
     struct idem_event events[IDEM_EVENTS_STEP_MAX];
     size_t event_count;
     struct idem_case opened; /* kind NONE: none. */
+    /* decided_us not 0: every open case of the intent is decided so, before `opened` is. */
+    struct idem_case decided;
+    /* Sends, and events that no person caused, are deleted before this decision's are added. */
+    bool forget_history;
+    struct idem_stub_write stub;
+    bool payment_stubs_applied; /* With the stub's DELETE, all of facts.payment_stubs are marked. */
+    struct idem_credential_write credential;
+    struct idem_mark mark; /* kind NONE: none. */
     struct idem_release release;
 
     /* Text that the decision made: rendered answers, encoded requests. Rows borrow from it. */

@@ -30,6 +30,10 @@ const char *idem_event_kind_name(enum idem_event_kind kind)
         [IDEM_EVENT_CONTRADICTED] = "contradicted",
         [IDEM_EVENT_PAYMENT_MOVED] = "payment-moved",
         [IDEM_EVENT_REFUND_MOVED] = "refund-moved",
+        [IDEM_EVENT_RESOLVED] = "resolved",
+        [IDEM_EVENT_EXPIRED] = "expired",
+        [IDEM_EVENT_FOUND] = "found",
+        [IDEM_EVENT_TRACED] = "traced",
     };
     IDEM_ASSERT(kind < IDEM_EVENT_KIND_COUNT);
     return names[kind];
@@ -44,4 +48,17 @@ const char *idem_cause_name(enum idem_cause cause)
     };
     IDEM_ASSERT(cause < IDEM_CAUSE_COUNT);
     return names[cause];
+}
+
+const char *idem_case_kind_name(enum idem_case_kind kind)
+{
+    static const char *const names[IDEM_CASE_KIND_COUNT] = {
+        [IDEM_CASE_NONE] = "none",
+        [IDEM_CASE_MISMATCH] = "mismatch",
+        [IDEM_CASE_CONTRADICTION] = "contradiction",
+        [IDEM_CASE_UNRESOLVED] = "unresolved",
+        [IDEM_CASE_NO_ROOM] = "no-room",
+    };
+    IDEM_ASSERT(kind < IDEM_CASE_KIND_COUNT);
+    return names[kind];
 }

@@ -33,6 +33,10 @@ enum idem_event_kind {
     IDEM_EVENT_CONTRADICTED,  /* Evidence against a final state; history stays. */
     IDEM_EVENT_PAYMENT_MOVED, /* detail: "pending -> captured". */
     IDEM_EVENT_REFUND_MOVED,
+    IDEM_EVENT_RESOLVED, /* detail: who, verdict and reason. Kept as long as the record. */
+    IDEM_EVENT_EXPIRED,  /* The answer is forgotten; detail: who asked, or empty. */
+    IDEM_EVENT_FOUND,    /* Done before this copy was restored; the provider listed it. */
+    IDEM_EVENT_TRACED,   /* detail: the claiming request's traceparent. */
     IDEM_EVENT_KIND_COUNT
 };
 
@@ -70,9 +74,13 @@ struct idem_case {
     struct idem_uid id;
     int64_t opened_us;
     struct idem_str detail;
+    int64_t decided_us; /* 0: open. */
+    struct idem_str decided_by;
+    struct idem_str decision; /* The verdict and the reason, as text. */
 };
 
 const char *idem_event_kind_name(enum idem_event_kind kind);
 const char *idem_cause_name(enum idem_cause cause);
+const char *idem_case_kind_name(enum idem_case_kind kind); /* "mismatch" ... */
 
 #endif /* IDEM_CORE_EVENT_H */

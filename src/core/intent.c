@@ -10,9 +10,15 @@
  *                         |  \--reclaim--> CLAIMED | DISPATCHED
  *                         \--abandon, due--> FAILED
  *
+ *   SUCCEEDED | FAILED --expire--> the same, as a tombstone --remove--> absent (without a payment)
+ *   absent, but listed by the provider --found--> SUCCEEDED | PARKED
+ *
+ * A person's word settles as the provider's does (resolve).
+ *
  *   accept, reclaim   decide_accept.c        perform, lapse    decide_due.c
  *   settle, release, retry, silence, park    decide_evidence.c
- *   abandon           decide_abandon.c
+ *   abandon           decide_abandon.c    resolve          decide_resolve.c
+ *   expire, remove    decide_reap.c       found            decide_stub.c
  *
  * What must hold in each state is in idem_intent_check().
  */
@@ -97,6 +103,31 @@ char idem_effect_kind_letter(enum idem_effect_kind kind)
     return letters[kind];
 }
 
+enum idem_effect_kind idem_effect_kind_from_letter(char letter)
+{
+    for (unsigned i = IDEM_EFFECT_KIND_NONE + 1; i < IDEM_EFFECT_KIND_COUNT; i++) {
+        if (idem_effect_kind_letter((enum idem_effect_kind)i) == letter) {
+            return (enum idem_effect_kind)i;
+        }
+    }
+    return IDEM_EFFECT_KIND_NONE;
+}
+
+bool idem_effect_id_scope(struct idem_str effect_id, struct idem_scope *ret_scope)
+{
+    if (effect_id.len != IDEM_EFFECT_ID_LEN ||
+        idem_effect_kind_from_letter(effect_id.data[0]) == IDEM_EFFECT_KIND_NONE) {
+        return false;
+    }
+    struct idem_str tail = idem_str_slice(effect_id, 1, effect_id.len - 1);
+    return idem_base32_read(tail, ret_scope->bytes, sizeof(ret_scope->bytes));
+}
+
+bool idem_intent_is_tombstone(const struct idem_intent *intent)
+{
+    return idem_intent_is_final(intent->state) && intent->answer.status == 0;
+}
+
 const char *idem_step_name(enum idem_step step)
 {
     static const char *const names[IDEM_STEP_COUNT] = {
@@ -109,12 +140,26 @@ const char *idem_step_name(enum idem_step step)
     return names[step];
 }
 
+/* Nothing of the request or the answer is left; the key is kept while its payment is (P12). */
+static void tombstone_check(const struct idem_intent *intent)
+{
+    IDEM_ASSERT(intent->answer.headers.len == 0);
+    IDEM_ASSERT(intent->answer.body.len == 0);
+    IDEM_ASSERT(intent->effect.request.len == 0);
+    IDEM_ASSERT(intent->trace.len == 0);
+    IDEM_ASSERT((intent->reap_us == 0) == (intent->payment_row != 0));
+}
+
 static void final_check(const struct idem_intent *intent)
 {
     IDEM_ASSERT(intent->due_us == 0); /* Nobody must look again ... */
     IDEM_ASSERT(intent->lease_end_us == 0);
-    IDEM_ASSERT(intent->answer.status != 0); /* ... and everybody gets this answer (P4). */
     IDEM_ASSERT(intent->expires_us > intent->finished_us);
+    if (idem_intent_is_tombstone(intent)) {
+        tombstone_check(intent);
+    } else { /* ... and everybody gets this answer (P4), until retention comes. */
+        IDEM_ASSERT(intent->reap_us >= intent->expires_us);
+    }
     bool succeeded = intent->state == IDEM_INTENT_SUCCEEDED;
     IDEM_ASSERT(succeeded == (intent->problem == IDEM_PROBLEM_NONE));
     IDEM_ASSERT(!succeeded || intent->effect.kind != IDEM_EFFECT_KIND_NONE);
@@ -123,6 +168,7 @@ static void final_check(const struct idem_intent *intent)
 static void open_check(const struct idem_intent *intent)
 {
     IDEM_ASSERT(intent->due_us > 0); /* P8. */
+    IDEM_ASSERT(intent->reap_us == 0);
     IDEM_ASSERT(intent->answer.status == 0);
     IDEM_ASSERT(intent->effect.kind != IDEM_EFFECT_KIND_NONE);
     bool dispatched = intent->state == IDEM_INTENT_DISPATCHED;

@@ -121,10 +121,12 @@ struct idem_intent {
     int64_t unknown_since_us; /* 0: never was. */
     int64_t finished_us;
     int64_t expires_us; /* When the answer may be forgotten; 0 while not final. */
+    int64_t reap_us;    /* When retention has something to do here; 0: never, or not final. */
 
     enum idem_problem problem; /* Why it failed. NOT_EXECUTED: released, holds no reservation. */
     struct idem_effect effect;
-    struct idem_answer answer;
+    struct idem_answer answer; /* Final with status 0: a tombstone, the answer has expired. */
+    struct idem_str trace;     /* The claiming request's traceparent; may be empty. */
 
     int64_t payment_row; /* 0: none. */
     struct idem_uid payment_id;
@@ -154,6 +156,9 @@ struct idem_send {
 bool idem_intent_is_final(enum idem_intent_state state); /* SUCCEEDED, FAILED. */
 bool idem_intent_is_open(enum idem_intent_state state);  /* Somebody must still do something. */
 
+/* Final, and its answer is forgotten: what stays of an intent (P12). */
+bool idem_intent_is_tombstone(const struct idem_intent *intent);
+
 const char *idem_intent_state_name(enum idem_intent_state state); /* "claimed" ... for timelines. */
 const char *idem_operation_state_name(enum idem_intent_state state); /* Wire: "processing" ... */
 const char *idem_step_name(enum idem_step step);               /* "send", "ask", "close", "none". */
@@ -161,6 +166,13 @@ const char *idem_endpoint_name(enum idem_endpoint endpoint);   /* "payments.crea
 enum idem_endpoint idem_endpoint_from(struct idem_str name);   /* NONE if unknown. */
 const char *idem_effect_kind_name(enum idem_effect_kind kind); /* "charge" ... */
 char idem_effect_kind_letter(enum idem_effect_kind kind);
+enum idem_effect_kind idem_effect_kind_from_letter(char letter); /* NONE if unknown. */
+
+/*
+ * The scope that an effect id names: its tail begins with the scope's 128 bits
+ * (docs/fingerprint.md). False: it is not an effect id of ours.
+ */
+bool idem_effect_id_scope(struct idem_str effect_id, struct idem_scope *ret_scope);
 
 /* Asserts what must hold of every intent in its state; called on both sides of a store. */
 void idem_intent_check(const struct idem_intent *intent);

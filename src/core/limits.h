@@ -19,6 +19,10 @@
 #define IDEM_REFERENCE_MAX   128  /* The provider's own transaction number. */
 #define IDEM_CODE_MAX        64   /* The provider's refusal code. */
 #define IDEM_MESSAGE_MAX     255
+#define IDEM_REASON_MAX      255  /* Why a person did something. */
+#define IDEM_LABEL_MAX       64   /* What a credential is for. */
+#define IDEM_GRANTS_MAX      1056 /* A credential's provider entries as text. */
+#define IDEM_TRACE_MAX       55   /* A traceparent of version 00. */
 #define IDEM_EFFECT_ID_LEN   27
 #define IDEM_REQUEST_MAX     4096 /* An encoded provider request, without credentials. */
 #define IDEM_ANSWER_MAX      6144 /* A stored answer's headers and body together. */

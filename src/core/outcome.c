@@ -21,6 +21,7 @@ static void keep_text(struct idem_outcome *outcome)
     intent->effect.reference = idem_buf_keep(kept, intent->effect.reference);
     intent->answer.headers = idem_buf_keep(kept, intent->answer.headers);
     intent->answer.body = idem_buf_keep(kept, intent->answer.body);
+    intent->trace = idem_buf_keep(kept, intent->trace);
     IDEM_ASSERT(!kept->full); /* The limits of limits.h add up to less than the memory here. */
 }
 
@@ -28,6 +29,10 @@ void idem_outcome_take(struct idem_outcome *outcome, const struct idem_decision 
 {
     outcome->release = decision->release;
     outcome->intent = decision->intent.row;
+    outcome->parked = false;
+    for (size_t i = 0; i < decision->event_count; i++) {
+        outcome->parked = outcome->parked || decision->events[i].kind == IDEM_EVENT_PARKED;
+    }
     keep_text(outcome);
 }
 
@@ -36,5 +41,6 @@ void idem_outcome_copy(struct idem_outcome *outcome, const struct idem_outcome *
     IDEM_ASSERT(outcome != from);
     outcome->release = from->release;
     outcome->intent = from->intent;
+    outcome->parked = from->parked;
     keep_text(outcome);
 }

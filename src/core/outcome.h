@@ -14,10 +14,12 @@
 struct idem_outcome {
     struct idem_release release;
     /*
-     * The intent as it stands after the commit. Text of answer, effect and principal is kept in
-     * `memory`; key is empty.
+     * The intent as it stands after the commit; row 0 and state NONE if the command was about none,
+     * state NONE if it was removed. Text of answer, effect, trace and principal is kept in `memory`;
+     * key is empty.
      */
     struct idem_intent intent;
+    bool parked; /* By this command. */
     struct idem_buf kept;
     char memory[IDEM_OUTCOME_MEMORY_MAX];
 };

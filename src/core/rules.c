@@ -10,6 +10,8 @@ struct idem_rules idem_rules_default(void)
     return (struct idem_rules){
         .lease_us = 60 * IDEM_US_PER_SECOND,
         .answer_retention_us = 30 * IDEM_US_PER_DAY,
+        .tombstone_us = 400 * IDEM_US_PER_DAY,
+        .retry_window_us = IDEM_US_PER_DAY,
         .release_us = IDEM_US_PER_DAY,
         .retry_first_us = 200 * IDEM_US_PER_MS,
         .ask_first_us = 5 * IDEM_US_PER_SECOND,

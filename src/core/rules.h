@@ -48,6 +48,7 @@ struct idem_provider_rules {
     enum idem_partial_capture partial_capture;
     int64_t request_timeout_us; /* One call, from connecting to the last byte of the answer. */
     int64_t settle_us; /* After send_not_after plus the timeout, how long until it is seen. */
+    bool listing;      /* What happened can be listed by time. */
     struct idem_capability capability[IDEM_EFFECT_KIND_COUNT];
 
     /*
@@ -72,6 +73,8 @@ struct idem_rules {
     size_t provider_count;
     int64_t lease_us;            /* How long an attempt may act before others may. */
     int64_t answer_retention_us; /* From completion; 30 days unless configured. */
+    int64_t tombstone_us;        /* From completion, where no payment is concerned: 400 days. */
+    int64_t retry_window_us;     /* Nothing is erased on request before it has passed. */
     int64_t release_us;          /* How long a RELEASED key waits for its caller. */
     int64_t retry_first_us;      /* First pause before a not-executed send is tried again. */
     int64_t ask_first_us;        /* Back-off of questions: 5 s ... */

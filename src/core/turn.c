@@ -88,6 +88,15 @@ void idem_turn_case(struct idem_turn *turn, enum idem_case_kind kind, struct ide
     };
 }
 
+void idem_turn_decide_cases(struct idem_turn *turn, struct idem_str by, struct idem_str decision)
+{
+    turn->decision->decided = (struct idem_case){
+        .decided_us = turn->command->now_us,
+        .decided_by = by,
+        .decision = decision,
+    };
+}
+
 static struct idem_str moved_text(struct idem_turn *turn, const char *from, const char *to)
 {
     struct idem_buf *scratch = &turn->decision->scratch;
@@ -115,6 +124,13 @@ void idem_turn_refund_moved(struct idem_turn *turn, enum idem_refund_state from)
                                             idem_refund_state_name(turn->refund->state));
         idem_turn_event(turn, IDEM_EVENT_REFUND_MOVED, detail);
     }
+}
+
+bool idem_turn_lease_lives(const struct idem_turn *turn)
+{
+    const struct idem_intent *intent = &turn->facts->intent;
+    return intent->lease_end_us > turn->command->now_us &&
+           intent->incarnation == turn->command->incarnation;
 }
 
 void idem_turn_acquire(struct idem_turn *turn)
@@ -215,6 +231,7 @@ void idem_turn_finish(struct idem_turn *turn,
     intent->due_us = 0;
     intent->finished_us = turn->command->now_us;
     intent->expires_us = intent->finished_us + turn->rules->answer_retention_us;
+    intent->reap_us = intent->expires_us;
     idem_turn_reply(turn, IDEM_PROBLEM_NONE, false);
 }
 
@@ -235,6 +252,11 @@ static void release_again(struct idem_turn *turn)
 {
     const struct idem_intent *intent = turn->intent;
     struct idem_release *release = &turn->decision->release;
+    enum idem_command_kind kind = turn->command->kind;
+    if (kind == IDEM_COMMAND_RESOLVE || kind == IDEM_COMMAND_REAP) {
+        idem_turn_reply(turn, IDEM_PROBLEM_NONE, false); /* What is refused writes nothing. */
+        return;
+    }
     if (idem_intent_is_final(intent->state)) {
         if (intent->finished_us == turn->command->now_us) { /* Else it contradicted the end. */
             idem_turn_reply(turn, IDEM_PROBLEM_NONE, false);
@@ -242,13 +264,14 @@ static void release_again(struct idem_turn *turn)
         return;
     }
     if (intent->state == IDEM_INTENT_RELEASED) {
-        idem_turn_reply(turn, IDEM_PROBLEM_NOT_EXECUTED, false);
-        release->retry_after_us = turn->command->evidence.retry_after_us;
+        if (kind == IDEM_COMMAND_EVIDENCE) { /* A timer only looks again later. */
+            idem_turn_reply(turn, IDEM_PROBLEM_NOT_EXECUTED, false);
+            release->retry_after_us = turn->command->evidence.retry_after_us;
+        }
         return;
     }
     if (intent->lease_end_us == 0 || !idem_uid_equal(intent->token, turn->command->token)) {
-        release->kind =
-            turn->command->kind == IDEM_COMMAND_ACCEPT ? IDEM_RELEASE_WAIT : IDEM_RELEASE_NONE;
+        release->kind = kind == IDEM_COMMAND_ACCEPT ? IDEM_RELEASE_WAIT : IDEM_RELEASE_NONE;
         return;
     }
     switch (intent->step) {
@@ -394,6 +417,29 @@ void idem_turn_renew_payment(struct idem_turn *turn)
 void idem_turn_renew_refund(struct idem_turn *turn)
 {
     idem_turn_begin_refund(turn, turn->facts->refund.refund_no);
+}
+
+static bool can_be_asked(const struct idem_turn *turn)
+{
+    const struct idem_effect *effect = &turn->intent->effect;
+    const struct idem_provider_rules *provider = idem_rules_place(turn->rules, effect);
+    return provider != NULL && provider->capability[effect->kind].query != IDEM_QUERY_NONE;
+}
+
+void idem_turn_park(struct idem_turn *turn, enum idem_case_kind kind, struct idem_str detail)
+{
+    bool was_parked = turn->intent->state == IDEM_INTENT_PARKED;
+    idem_turn_write_intent(turn);
+    if (turn->intent->unknown_since_us == 0) {
+        turn->intent->unknown_since_us = turn->command->now_us;
+    }
+    turn->intent->state = IDEM_INTENT_PARKED;
+    idem_turn_plan(turn, can_be_asked(turn) ? IDEM_STEP_ASK : IDEM_STEP_NONE,
+                   turn->command->now_us + turn->rules->parked_ask_us);
+    idem_turn_event(turn, IDEM_EVENT_PARKED, detail);
+    if (!was_parked) {
+        idem_turn_case(turn, kind, detail);
+    }
 }
 
 void idem_turn_unknown(struct idem_turn *turn)

@@ -42,9 +42,15 @@ void idem_turn_event_send(struct idem_turn *turn,
                           struct idem_str detail);
 void idem_turn_case(struct idem_turn *turn, enum idem_case_kind kind, struct idem_str detail);
 
+/* Every open case of the intent is decided: by whom, and what was said. */
+void idem_turn_decide_cases(struct idem_turn *turn, struct idem_str by, struct idem_str decision);
+
 /* Says "pending -> captured" of the payment or refund, if its state moved since `from`. */
 void idem_turn_payment_moved(struct idem_turn *turn, enum idem_payment_state from);
 void idem_turn_refund_moved(struct idem_turn *turn, enum idem_refund_state from);
+
+/* True while somebody may act: a lease that has not ended, of this incarnation of the store. */
+bool idem_turn_lease_lives(const struct idem_turn *turn);
 
 /* A new attempt takes over: epoch, token, lease. */
 void idem_turn_acquire(struct idem_turn *turn);
@@ -91,6 +97,9 @@ struct idem_recovery_view idem_turn_view(const struct idem_turn *turn,
 
 /* Applies a row of the table: parks if it says so, and plans the next step. */
 void idem_turn_follow(struct idem_turn *turn, struct idem_recovery_next next);
+
+/* In front of a person from now on; what was parked already opens no second case. */
+void idem_turn_park(struct idem_turn *turn, enum idem_case_kind kind, struct idem_str detail);
 
 /* DISPATCHED becomes UNKNOWN; other states stay. */
 void idem_turn_unknown(struct idem_turn *turn);

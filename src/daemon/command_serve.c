@@ -28,10 +28,14 @@ static const char help[] =
     "      --insecure             allow a listen address that others can reach, without TLS\n"
     "      --new-store            once, if a store is gone and meant to begin empty: retries of\n"
     "                             what the former store recorded would pay again\n"
+    "      --restored             the store is an older copy: nothing is sent and nothing new is\n"
+    "                             taken until what it has missed is known again\n"
     "      --check                say whether the configuration can be used, and stop\n"
     "  -h, --help                 this text\n"
     "\n"
-    "TERM, INT or HUP stops it: what is in flight is finished first; a second signal hurries.\n";
+    "TERM or INT stops it: what is in flight is finished first; a second signal hurries. HUP\n"
+    "reads the configuration again: credentials and limits per principal change at once, the\n"
+    "rest at a restart.\n";
 
 struct options {
     const char *config;
@@ -40,6 +44,7 @@ struct options {
     bool demo;
     bool insecure;
     bool new_store;
+    bool restored;
     bool check;
     bool help;
 };
@@ -48,6 +53,7 @@ enum {
     OPTION_DEMO = 256,
     OPTION_INSECURE,
     OPTION_NEW_STORE,
+    OPTION_RESTORED,
     OPTION_CHECK
 };
 
@@ -58,6 +64,7 @@ static const struct option long_options[] = {
     { "store", required_argument, NULL, 's' },
     { "insecure", no_argument, NULL, OPTION_INSECURE },
     { "new-store", no_argument, NULL, OPTION_NEW_STORE },
+    { "restored", no_argument, NULL, OPTION_RESTORED },
     { "check", no_argument, NULL, OPTION_CHECK },
     { "help", no_argument, NULL, 'h' },
     { NULL, 0, NULL, 0 },
@@ -83,6 +90,9 @@ static bool option_take(struct options *options, int letter)
         return true;
     case OPTION_NEW_STORE:
         options->new_store = true;
+        return true;
+    case OPTION_RESTORED:
+        options->restored = true;
         return true;
     case OPTION_CHECK:
         options->check = true;
@@ -124,6 +134,7 @@ static enum idem_err config_load(struct idem_config *config,
     }
     config->insecure = config->insecure || options->insecure;
     config->new_store = options->new_store;
+    config->restored = options->restored;
     if (options->listen != NULL) {
         config->listen = options->listen;
     }
@@ -152,11 +163,31 @@ static void demo_prepare(const struct options *options)
     (void)mkdir("build/demo", S_IRWXU);                                    /* Likewise. */
 }
 
-static enum idem_exit serve(const struct idem_config *config)
+/* For a reload: the same file and the same flags. */
+static enum idem_err config_load_again(void *context,
+                                       struct idem_config **ret_config,
+                                       struct idem_error *reterr)
+{
+    struct idem_config *config = NULL;
+    enum idem_err err = idem_config_create(&config, reterr);
+    if (err != IDEM_OK) {
+        return err;
+    }
+    err = config_load(config, context, reterr);
+    if (err != IDEM_OK) {
+        idem_config_destroy(config);
+        return err;
+    }
+    *ret_config = config;
+    return IDEM_OK;
+}
+
+static enum idem_exit serve(const struct idem_config *config, struct options *options)
 {
     struct idem_error error;
     struct idem_service *service = NULL;
-    if (idem_service_create(config, &service, &error) != IDEM_OK) {
+    const struct idem_service_source source = { .load = config_load_again, .context = options };
+    if (idem_service_create(config, &source, &service, &error) != IDEM_OK) {
         idem_log(IDEM_LOG_ERROR, "cannot-start", &IDEM_LOG_TEXT("error", error.text), 1);
         return IDEM_EXIT_START;
     }
@@ -196,7 +227,7 @@ enum idem_exit idem_command_serve(int argc, char **argv)
         if (options.demo) {
             demo_prepare(&options);
         }
-        status = serve(config);
+        status = serve(config, &options);
     }
     idem_config_destroy(config);
     return status;

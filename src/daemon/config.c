@@ -1,29 +1,23 @@
 /*
- * The configuration: tables of what may be set, and what must fit together.
+ * The configuration as it is read: tables of what may be set.
  *
  * Reading and checking are two steps, because flags of the command line come in between. The tables
- * are the only place with names, ranges and units; idem_config_check() is the only place with
- * relations. Relations that money depends on:
- *
- *   lease > request timeout + margin    or an attempt would lose its authority while it waits;
- *   window - margin > request timeout   or nothing could ever be sent inside the window;
- *   retention >= every retry window     or a key would be forgotten while copies may still come.
+ * are the only place with names, ranges and units; config_check.c is the only place with relations.
  */
 #include "daemon/config.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <libconfig.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/attr.h"
 #include "base/bug.h"
 #include "base/clock.h"
 #include "daemon/demo.h"
 #include "daemon/settings.h"
 
-#define LEASE_MARGIN_US (IDEM_US_PER_SECOND)
 #define TEXT_MEMORY_MAX ((size_t)2 * IDEM_CONFIG_FILE_MAX)
 #define DAYS_MAX        3650
 #define SECONDS_MAX     (INT64_C(86400) * DAYS_MAX)
@@ -74,6 +68,7 @@ static const char *const partial_names[] = { "none", "once", "many", NULL };
 static const char *const in_flight_names[] = { "wait", "accept", "conflict", NULL };
 static const char *const answer_names[] = { "stored", "resource", NULL };
 static const char *const body_names[] = { "json", "raw", NULL };
+static const char *const log_names[] = { "incidents", "operations", NULL };
 static const char *const scope_names[] = { "endpoint", "principal", NULL };
 
 _Static_assert(IDEM_QUERY_COUNT == 3, "query_names follows enum idem_query_mode");
@@ -233,6 +228,7 @@ static const struct idem_setting provider_table[] = {
            IDEM_US_PER_MS),
     NUMBER(idem_config_provider, settle_us, "settle_ms", 0, SECONDS_MAX, IDEM_US_PER_MS),
     CHOICE(idem_config_provider, partial_capture, "partial_capture", partial_names),
+    FLAG(idem_config_provider, listing, "listing"),
     GROUP("capabilities", capabilities_read),
     END,
 };
@@ -303,6 +299,11 @@ static const struct idem_setting limits_table[] = {
     LIMIT(recoveries, 1, 4096),
     LIMIT(waiters_per_key, 1, 65536),
     LIMIT(cache_entries, 0, 1000000),
+    LIMIT(reads, 1, 4096),
+    LIMIT(credentials, 1, 16384),
+    LIMIT(principal_requests, 0, 65536),
+    LIMIT(principal_rate, 0, 1000000),
+    LIMIT(principal_burst, 0, 1000000),
     END,
 };
 
@@ -344,7 +345,12 @@ static const struct idem_setting root_table[] = {
     CHOICE(idem_config, scope, "scope", scope_names),
     NUMBER(idem_config, disk_reserve_bytes, "disk_reserve_mb", 0, 1048576, MEBIBYTE),
     NUMBER(idem_config, retention_us, "retention_days", 1, DAYS_MAX, IDEM_US_PER_DAY),
+    NUMBER(idem_config, tombstone_us, "tombstone_days", 1, DAYS_MAX, IDEM_US_PER_DAY),
     NUMBER(idem_config, retry_window_us, "retry_window_s", 1, SECONDS_MAX, IDEM_US_PER_SECOND),
+    { .name = "bootstrap_credential_sha256",
+      .kind = IDEM_SETTING_DIGEST,
+      .offset = offsetof(struct idem_config, bootstrap) },
+    CHOICE(idem_config, log, "log", log_names),
     LIST("credentials", credentials_read),
     LIST("providers", providers_read),
     LIST("routes", routes_read),
@@ -352,6 +358,27 @@ static const struct idem_setting root_table[] = {
     GROUP("timings", timings_read),
     END,
 };
+
+bool idem_config_group(const struct idem_config *config,
+                       size_t index,
+                       struct idem_config_group *ret_group)
+{
+    const struct idem_config_provider *provider = &config->providers[0];
+    const struct idem_config_group groups[] = {
+        { "", root_table, config },
+        { "credentials.", credential_table, &config->credentials[0] },
+        { "providers.", provider_table, provider },
+        { "providers.capabilities.", capabilities_table, &provider->capability[1] },
+        { "routes.", route_table, &config->routes[0] },
+        { "limits.", limits_table, config },
+        { "timings.", timings_table, config },
+    };
+    if (index >= IDEM_ARRAY_COUNT(groups)) {
+        return false;
+    }
+    *ret_group = groups[index];
+    return true;
+}
 
 enum idem_err idem_config_create(struct idem_config **ret_config, struct idem_error *reterr)
 {
@@ -368,6 +395,7 @@ enum idem_err idem_config_create(struct idem_config **ret_config, struct idem_er
         .listen = "127.0.0.1:8080",
         .disk_reserve_bytes = 64 * MEBIBYTE,
         .retention_us = rules.answer_retention_us,
+        .tombstone_us = INT64_C(400) * IDEM_US_PER_DAY,
         .retry_window_us = IDEM_US_PER_DAY,
         .limits = { .connections = 10000,
                     .head_bytes = 16384,
@@ -376,7 +404,10 @@ enum idem_err idem_config_create(struct idem_config **ret_config, struct idem_er
                     .sends = 256,
                     .recoveries = 64,
                     .waiters_per_key = 100,
-                    .cache_entries = 4096 },
+                    .cache_entries = 4096,
+                    .reads = 64,
+                    .credentials = 1024,
+                    .principal_requests = 1024 },
         .timings = { .lease_us = rules.lease_us,
                      .retry_first_us = rules.retry_first_us,
                      .ask_first_us = rules.ask_first_us,
@@ -454,294 +485,6 @@ enum idem_err idem_config_read(struct idem_config *config,
 enum idem_err idem_config_demo(struct idem_config *config, struct idem_error *reterr)
 {
     return idem_config_parse(config, "--demo", idem_demo_config, reterr);
-}
-
-bool idem_config_address(const char *text, char *ret_host, size_t host_max, uint16_t *ret_port)
-{
-    const char *colon = strrchr(text, ':');
-    if (colon == NULL || colon == text) {
-        return false;
-    }
-    bool bracketed = text[0] == '[' && colon[-1] == ']';
-    const char *from = bracketed ? text + 1 : text;
-    size_t len = (size_t)(colon - from) - (bracketed ? 1 : 0);
-    int64_t port = 0;
-    if (len == 0 || len >= host_max || !idem_str_to_i64(idem_str_from(colon + 1), &port) ||
-        port > UINT16_MAX) {
-        return false;
-    }
-    memcpy(ret_host, from, len);
-    ret_host[len] = '\0';
-    *ret_port = (uint16_t)port;
-    struct in6_addr address;
-    return inet_pton(bracketed ? AF_INET6 : AF_INET, ret_host, &address) == 1;
-}
-
-bool idem_config_is_loopback(const char *host)
-{
-    struct in_addr four;
-    struct in6_addr six;
-    if (inet_pton(AF_INET, host, &four) == 1) {
-        return ntohl(four.s_addr) >> 24 == 127;
-    }
-    return inet_pton(AF_INET6, host, &six) == 1 && IN6_IS_ADDR_LOOPBACK(&six);
-}
-
-static enum idem_err refuse(const struct idem_config *config,
-                            unsigned line,
-                            struct idem_error *reterr,
-                            const char *what)
-{
-    if (line == 0) {
-        return idem_error_set(reterr, IDEM_E_INVALID, "%s: %s", config->file, what);
-    }
-    return idem_error_set(reterr, IDEM_E_INVALID, "%s:%u: %s", config->file, line, what);
-}
-
-static enum idem_err places_check(struct idem_config *config, struct idem_error *reterr)
-{
-    if (!idem_config_address(config->listen, config->host, sizeof(config->host), &config->port)) {
-        return refuse(config, 0, reterr,
-                      "'listen' must be ADDRESS:PORT, with an address and not a name");
-    }
-    if (!idem_config_is_loopback(config->host) && !config->insecure) {
-        return refuse(config, 0, reterr,
-                      "'listen' is reachable from outside and there is no TLS: put a proxy that "
-                      "ends TLS in front of a loopback address, or set insecure = true");
-    }
-    static const char scheme[] = "sqlite:";
-    if (config->store == NULL) {
-        return refuse(config, 0, reterr, "'store' is missing: store = \"sqlite:PATH\"");
-    }
-    if (strncmp(config->store, scheme, sizeof(scheme) - 1) != 0 ||
-        config->store[sizeof(scheme) - 1] == '\0') {
-        return refuse(config, 0, reterr, "'store' must be \"sqlite:PATH\"");
-    }
-    config->store_path = config->store + sizeof(scheme) - 1;
-    return IDEM_OK;
-}
-
-/* True if `url` is https, or http to this machine. */
-static bool url_is_private(const char *url)
-{
-    static const char scheme[] = "http://";
-    if (strncmp(url, scheme, sizeof(scheme) - 1) != 0) {
-        return true;
-    }
-    const char *host = url + sizeof(scheme) - 1;
-    size_t len = host[0] == '[' ? strcspn(host, "]") : strcspn(host, ":/?#@");
-    char copy[64];
-    if (len >= sizeof(copy) || host[len] == '@') {
-        return false;
-    }
-    (void)snprintf(copy, sizeof(copy), "%.*s", (int)len, host); /* The length was compared. */
-    return strcmp(copy, "localhost") == 0 ||
-           idem_config_is_loopback(copy[0] == '[' ? copy + 1 : copy);
-}
-
-static bool url_is_usable(const char *url)
-{
-    bool known = strncmp(url, "http://", 7) == 0 || strncmp(url, "https://", 8) == 0;
-    return known && url[strlen(url) - 1] != '/' && strpbrk(url, " ?#@\\\"<>") == NULL;
-}
-
-static bool name_is_plain(const char *name)
-{
-    return strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-_") == strlen(name);
-}
-
-static const char *capability_fault(const struct idem_capability *capability,
-                                    int64_t timeout_us,
-                                    int64_t retention_us)
-{
-    int64_t usable_us = capability->dedup_window_us - capability->dedup_margin_us;
-    if (capability->dedup_window_us > 0 && usable_us <= timeout_us) {
-        return "dedup_window_s less dedup_margin_s must be longer than request_timeout_ms";
-    }
-    if (capability->dedup_window_us > retention_us) {
-        return "dedup_window_s is longer than 'retention_days'";
-    }
-    if (capability->dedup_window_us == 0 && capability->dedup_margin_us > 0) {
-        return "dedup_margin_s without dedup_window_s";
-    }
-    bool lagging = capability->query == IDEM_QUERY_LAGGING;
-    if (lagging != (capability->query_lag_us > 0)) {
-        return "query_lag_ms belongs to query = \"lagging\", and the other way round";
-    }
-    return NULL;
-}
-
-/* Why this entry cannot be used; NULL if it can. */
-static const char *provider_fault(const struct idem_config *config,
-                                  const struct idem_config_provider *provider)
-{
-    if (provider->entry == NULL || provider->base_url == NULL) {
-        return "a provider needs 'entry' and 'base_url'";
-    }
-    if (!name_is_plain(provider->entry)) {
-        return "'entry' may have lower-case letters, digits, '-' and '_'";
-    }
-    if (!url_is_usable(provider->base_url)) {
-        return "'base_url' must be http:// or https://, without a slash at its end, query or user";
-    }
-    if (!url_is_private(provider->base_url) && !config->insecure) {
-        return "'base_url' would carry the credential in clear: use https, or insecure = true";
-    }
-    if (provider->credential_file != NULL && provider->credential_env != NULL) {
-        return "either credential_file or credential_env";
-    }
-    if (config->timings.lease_us <= provider->request_timeout_us + LEASE_MARGIN_US) {
-        return "timings.lease_ms must be more than request_timeout_ms + 1000";
-    }
-    for (size_t kind = IDEM_EFFECT_KIND_NONE + 1; kind < IDEM_EFFECT_KIND_COUNT; kind++) {
-        const char *fault = capability_fault(&provider->capability[kind],
-                                             provider->request_timeout_us, config->retention_us);
-        if (fault != NULL) {
-            return fault;
-        }
-    }
-    return NULL;
-}
-
-static bool provider_exists(const struct idem_config *config, struct idem_str entry, size_t before)
-{
-    for (size_t i = 0; i < before; i++) {
-        if (idem_str_equal(idem_str_from(config->providers[i].entry), entry)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static enum idem_err providers_check(const struct idem_config *config, struct idem_error *reterr)
-{
-    if (config->provider_count == 0) {
-        return refuse(config, 0, reterr, "'providers' is missing: there is nowhere to pay");
-    }
-    for (size_t i = 0; i < config->provider_count; i++) {
-        const struct idem_config_provider *provider = &config->providers[i];
-        const char *fault = provider_fault(config, provider);
-        if (fault == NULL && provider_exists(config, idem_str_from(provider->entry), i)) {
-            fault = "this 'entry' stands twice";
-        }
-        if (fault != NULL) {
-            return refuse(config, provider->line, reterr, fault);
-        }
-    }
-    return IDEM_OK;
-}
-
-static const char *credential_fault(const struct idem_config *config, size_t index)
-{
-    const struct idem_config_credential *credential = &config->credentials[index];
-    const struct idem_digest none = { { 0 } };
-    if (credential->principal == NULL || idem_digest_equal(credential->secret, none)) {
-        return "a credential needs 'principal' and 'secret_sha256'";
-    }
-    for (size_t i = 0; i < index; i++) {
-        if (idem_digest_equal(config->credentials[i].secret, credential->secret)) {
-            return "this 'secret_sha256' stands twice";
-        }
-    }
-    for (size_t i = 0; i < credential->provider_count; i++) {
-        if (!provider_exists(config, credential->providers[i], config->provider_count)) {
-            return "'providers' names an entry that is not configured";
-        }
-    }
-    return NULL;
-}
-
-static enum idem_err credentials_check(const struct idem_config *config, struct idem_error *reterr)
-{
-    if (config->credential_count == 0) {
-        return refuse(config, 0, reterr, "'credentials' is missing: nobody could call");
-    }
-    for (size_t i = 0; i < config->credential_count; i++) {
-        const char *fault = credential_fault(config, i);
-        if (fault != NULL) {
-            return refuse(config, config->credentials[i].line, reterr, fault);
-        }
-    }
-    return IDEM_OK;
-}
-
-/* Members that neither move money nor name what is moved. */
-static bool may_be_ignored(struct idem_str pointer)
-{
-    static const struct idem_str below = { .data = "/metadata/", .len = sizeof("/metadata/") - 1 };
-    return idem_str_equal(pointer, IDEM_STR("/description")) ||
-           idem_str_equal(pointer, IDEM_STR("/metadata")) ||
-           (pointer.len >= below.len &&
-            idem_str_equal(idem_str_slice(pointer, 0, below.len), below));
-}
-
-static const char *route_fault(const struct idem_config *config, size_t index)
-{
-    const struct idem_config_route *route = &config->routes[index];
-    enum idem_endpoint endpoint = idem_endpoint_from(idem_str_from(route->endpoint));
-    if (endpoint == IDEM_ENDPOINT_NONE) {
-        return "'endpoint' must be payments.create, payments.capture, payments.cancel or "
-               "refunds.create";
-    }
-    for (size_t i = 0; i < index; i++) {
-        if (strcmp(config->routes[i].endpoint, route->endpoint) == 0) {
-            return "this 'endpoint' stands twice";
-        }
-    }
-    if (route->body == IDEM_CONFIG_RAW && route->ignored_count > 0) {
-        return "'ignore' needs body = \"json\"";
-    }
-    for (size_t i = 0; i < route->ignored_count; i++) {
-        if (!may_be_ignored(route->ignored[i])) {
-            return "'ignore' may name \"/description\", \"/metadata\" and what is below it, "
-                   "such as \"/metadata/trace\": every other member decides about money";
-        }
-    }
-    return NULL;
-}
-
-static enum idem_err routes_check(const struct idem_config *config, struct idem_error *reterr)
-{
-    for (size_t i = 0; i < config->route_count; i++) {
-        const char *fault = route_fault(config, i);
-        if (fault != NULL) {
-            return refuse(config, config->routes[i].line, reterr, fault);
-        }
-    }
-    return IDEM_OK;
-}
-
-/* P12: no key is forgotten while somebody may still retry it (windows: capability_fault()). */
-static enum idem_err times_check(const struct idem_config *config, struct idem_error *reterr)
-{
-    if (config->timings.ask_first_us > config->timings.ask_max_us) {
-        return refuse(config, 0, reterr, "timings.ask_first_ms is more than timings.ask_max_ms");
-    }
-    if (config->retention_us < config->retry_window_us ||
-        config->retention_us < config->timings.release_us) {
-        return refuse(config, 0, reterr,
-                      "'retention_days' is shorter than retry_window_s or timings.release_s");
-    }
-    return IDEM_OK;
-}
-
-enum idem_err idem_config_check(struct idem_config *config, struct idem_error *reterr)
-{
-    IDEM_ASSERT(config->listen != NULL);
-    enum idem_err err = places_check(config, reterr);
-    if (err == IDEM_OK) {
-        err = providers_check(config, reterr);
-    }
-    if (err == IDEM_OK) {
-        err = credentials_check(config, reterr);
-    }
-    if (err == IDEM_OK) {
-        err = routes_check(config, reterr);
-    }
-    if (err == IDEM_OK) {
-        err = times_check(config, reterr);
-    }
-    return err;
 }
 
 void idem_config_destroy(struct idem_config *config)

@@ -45,6 +45,11 @@ enum idem_config_body {
     IDEM_CONFIG_RAW
 };
 
+enum idem_config_log {
+    IDEM_CONFIG_LOG_INCIDENTS = 0, /* What an operator may want to know. */
+    IDEM_CONFIG_LOG_OPERATIONS     /* And how every operation ended. */
+};
+
 enum idem_config_scope {
     IDEM_CONFIG_SCOPE_ENDPOINT = 0,
     IDEM_CONFIG_SCOPE_PRINCIPAL
@@ -71,6 +76,7 @@ struct idem_config_provider {
     int64_t request_timeout_us;
     int64_t settle_us;
     enum idem_partial_capture partial_capture;
+    bool listing;
     struct idem_capability capability[IDEM_EFFECT_KIND_COUNT];
 };
 
@@ -86,17 +92,30 @@ struct idem_config_route {
     size_t ignored_count;
 };
 
+struct idem_setting;
+
+/* What may be set in one group, and where its values are. */
+struct idem_config_group {
+    const char *path; /* "limits." stands before its names; empty: the top level. */
+    const struct idem_setting *table;
+    const void *target;
+};
+
 struct idem_config {
     const char *file; /* For messages. */
     const char *listen;
     bool insecure;
     bool new_store;      /* Only from the command line: the store begins now. */
+    bool restored;       /* Likewise: the store is an older copy. */
     const char *store;   /* "sqlite:PATH" */
     const char *secrets; /* NULL: the store's path and ".secrets". */
     enum idem_config_scope scope;
     int64_t disk_reserve_bytes;
     int64_t retention_us;
-    int64_t retry_window_us; /* How long callers may go on retrying. */
+    int64_t tombstone_us;         /* How long a key without a payment is known, from its end. */
+    int64_t retry_window_us;      /* How long callers may go on retrying. */
+    struct idem_digest bootstrap; /* Of the first operator's bearer; zeros: none. */
+    enum idem_config_log log;
 
     struct idem_config_credential credentials[IDEM_CONFIG_CREDENTIALS_MAX];
     size_t credential_count;
@@ -114,6 +133,11 @@ struct idem_config {
         int64_t recoveries;
         int64_t waiters_per_key;
         int64_t cache_entries;
+        int64_t reads;
+        int64_t credentials;
+        int64_t principal_requests; /* At once; 0: no limit. As the two below. */
+        int64_t principal_rate;     /* A second. */
+        int64_t principal_burst;    /* 0: as many as a second's. */
     } limits;
 
     struct {
@@ -162,6 +186,14 @@ enum idem_err idem_config_demo(struct idem_config *config,
 /* Whether the values fit each other. Nothing is started before this says IDEM_OK. */
 enum idem_err idem_config_check(struct idem_config *config,
                                 struct idem_error *reterr) IDEM_MUST_CHECK;
+
+/*
+ * The groups that a configuration has, one an index from 0; false behind the last. Of lists it is
+ * the first element, so its values are defaults if the text says no more than `providers = ({})`.
+ */
+bool idem_config_group(const struct idem_config *config,
+                       size_t index,
+                       struct idem_config_group *ret_group);
 
 /* "127.0.0.1:8080", "[::1]:8080" into host and port; false if it is neither. */
 bool idem_config_address(const char *text, char *ret_host, size_t host_max, uint16_t *ret_port);

@@ -13,21 +13,34 @@
 
 #include "base/attr.h"
 #include "base/crash.h"
+#include "cli/cli.h"
 #include "daemon/commands.h"
 #include "daemon/log.h"
 
 static const char help[] =
     "usage: idem COMMAND [OPTION...]\n"
     "\n"
-    "  serve      the payment service\n"
-    "  sandbox    a payment provider that misbehaves on request\n"
-    "  version    what this is\n"
-    "  help       this text\n"
+    "  serve         the payment service\n"
+    "  check-config  whether a configuration can be used; what can be set\n"
+    "  backup        copy a store and its secrets, also while it is served\n"
+    "  migrate       bring an older store to this version\n"
+    "\n"
+    "  status        how a running service stands\n"
+    "  list          what is in flight, unknown or in front of a person\n"
+    "  show          one operation, or all of a payment\n"
+    "  resolve       a person's evidence about an operation\n"
+    "  erase         forget stored answers before retention does\n"
+    "  credential    who may call: add, list, revoke\n"
+    "\n"
+    "  sandbox       a payment provider that misbehaves on request\n"
+    "  version       what this is\n"
+    "  help          this text\n"
     "\n"
     "idem COMMAND --help says what a command takes.\n"
     "\n"
     "Exit status: 0 stopped as asked, 2 command line, 3 configuration, 4 cannot start (port,\n"
-    "store, secrets), 5 the store broke: start again, 1 anything else.\n";
+    "store, secrets), 5 the store broke: start again, 6 the service refused, 7 no answer came and\n"
+    "it is not known whether it was done: repeat the command, 1 anything else.\n";
 
 static enum idem_exit command_version(int argc, char **argv)
 {
@@ -47,10 +60,14 @@ static const struct {
     const char *name;
     enum idem_exit (*run)(int argc, char **argv);
 } commands[] = {
-    { "serve", idem_command_serve }, { "sandbox", idem_command_sandbox },
-    { "version", command_version },  { "--version", command_version },
-    { "help", command_help },        { "--help", command_help },
-    { "-h", command_help },
+    { "backup", idem_command_backup },   { "migrate", idem_command_migrate },
+    { "serve", idem_command_serve },     { "check-config", idem_command_check_config },
+    { "status", idem_cli_status },       { "list", idem_cli_list },
+    { "show", idem_cli_show },           { "resolve", idem_cli_resolve },
+    { "erase", idem_cli_erase },         { "credential", idem_cli_credential },
+    { "sandbox", idem_command_sandbox }, { "version", command_version },
+    { "--version", command_version },    { "help", command_help },
+    { "--help", command_help },          { "-h", command_help },
 };
 
 int main(int argc, char **argv)

@@ -39,6 +39,7 @@ static enum idem_err provider_make(struct idem_parts *parts,
         .partial_capture = provider->partial_capture,
         .request_timeout_us = provider->request_timeout_us,
         .settle_us = provider->settle_us,
+        .listing = provider->listing,
         .encode = adapter->encode,
     };
     memcpy(rules->capability, provider->capability, sizeof(rules->capability));
@@ -48,8 +49,8 @@ static enum idem_err provider_make(struct idem_parts *parts,
         .base_url = provider->base_url,
         .credential = parts->provider_credentials[index],
     };
-    return idem_secrets_credential(provider->credential_file, provider->credential_env,
-                                   parts->provider_credentials[index], reterr);
+    return idem_secret_word(provider->credential_file, provider->credential_env,
+                            parts->provider_credentials[index], reterr);
 }
 
 static enum idem_err rules_make(struct idem_parts *parts, struct idem_error *reterr)
@@ -67,6 +68,8 @@ static enum idem_err rules_make(struct idem_parts *parts, struct idem_error *ret
         .provider_count = parts->provider_count,
         .lease_us = config->timings.lease_us,
         .answer_retention_us = config->retention_us,
+        .tombstone_us = config->tombstone_us,
+        .retry_window_us = config->retry_window_us,
         .release_us = config->timings.release_us,
         .retry_first_us = config->timings.retry_first_us,
         .ask_first_us = config->timings.ask_first_us,
@@ -77,11 +80,12 @@ static enum idem_err rules_make(struct idem_parts *parts, struct idem_error *ret
     return IDEM_OK;
 }
 
-static void credentials_make(struct idem_parts *parts)
+size_t idem_parts_credentials(const struct idem_config *config,
+                              struct idem_credential ret_credentials[IDEM_CONFIG_CREDENTIALS_MAX])
 {
-    for (size_t i = 0; i < parts->config->credential_count; i++) {
-        const struct idem_config_credential *credential = &parts->config->credentials[i];
-        parts->credentials[i] = (struct idem_credential){
+    for (size_t i = 0; i < config->credential_count; i++) {
+        const struct idem_config_credential *credential = &config->credentials[i];
+        ret_credentials[i] = (struct idem_credential){
             .secret_sha256 = credential->secret,
             .principal = idem_str_from(credential->principal),
             .is_operator = credential->role == IDEM_CONFIG_OPERATOR,
@@ -89,6 +93,53 @@ static void credentials_make(struct idem_parts *parts)
             .provider_count = credential->provider_count,
         };
     }
+    return config->credential_count;
+}
+
+struct idem_api_limits idem_parts_limits(const struct idem_config *config)
+{
+    return (struct idem_api_limits){
+        .principal_requests_max = (size_t)config->limits.principal_requests,
+        .principal_rate = config->limits.principal_rate,
+        .principal_burst = config->limits.principal_burst,
+    };
+}
+
+/* The entry's bearer as the new configuration has it, into `ret_word`; unchanged if it has none. */
+static enum idem_err bearer_reload(const struct idem_config *config,
+                                   const char *entry,
+                                   char ret_word[IDEM_SECRET_WORD_MAX],
+                                   struct idem_error *reterr)
+{
+    for (size_t i = 0; i < config->provider_count; i++) {
+        const struct idem_config_provider *provider = &config->providers[i];
+        if (strcmp(provider->entry, entry) == 0) {
+            return idem_secret_word(provider->credential_file, provider->credential_env, ret_word,
+                                    reterr);
+        }
+    }
+    return IDEM_OK;
+}
+
+enum idem_err idem_parts_reload(struct idem_parts *parts,
+                                const struct idem_config *config,
+                                struct idem_error *reterr)
+{
+    char(*words)[IDEM_SECRET_WORD_MAX] = malloc(sizeof(parts->provider_credentials));
+    if (words == NULL) {
+        return idem_error_set(reterr, IDEM_E_SYSTEM, "no memory for the providers' credentials");
+    }
+    memcpy(words, parts->provider_credentials, sizeof(parts->provider_credentials));
+    enum idem_err err = IDEM_OK;
+    for (size_t i = 0; err == IDEM_OK && i < parts->provider_count; i++) {
+        err = bearer_reload(config, parts->config->providers[i].entry, words[i], reterr);
+    }
+    if (err == IDEM_OK) { /* All of them or none. */
+        memcpy(parts->provider_credentials, words, sizeof(parts->provider_credentials));
+    }
+    explicit_bzero(words, sizeof(parts->provider_credentials));
+    free(words);
+    return err;
 }
 
 static enum idem_err secrets_make(struct idem_parts *parts,
@@ -145,7 +196,7 @@ enum idem_err idem_parts_create(const struct idem_config *config,
         return idem_error_set(reterr, IDEM_E_SYSTEM, "no memory for the configuration");
     }
     parts->config = config;
-    credentials_make(parts);
+    (void)idem_parts_credentials(config, parts->credentials); /* As many as the configuration. */
     enum idem_err err = rules_make(parts, reterr);
     if (err == IDEM_OK) {
         err = secrets_make(parts, random, reterr);
@@ -165,6 +216,10 @@ void idem_parts_api_options(const struct idem_parts *parts, struct idem_api_opti
 {
     options->credentials = parts->credentials;
     options->credential_count = parts->config->credential_count;
+    options->bootstrap_sha256 = parts->config->bootstrap;
+    options->limits = idem_parts_limits(parts->config);
+    options->reads_max = (size_t)parts->config->limits.reads;
+    options->credentials_max = (size_t)parts->config->limits.credentials;
     options->effect_secret = effect_secret(parts);
     options->fingerprint_secrets = parts->fingerprint_secrets;
     options->fingerprint_secret_count = parts->secrets.fingerprint_count;

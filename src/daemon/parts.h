@@ -9,6 +9,7 @@
 #define IDEM_DAEMON_PARTS_H
 
 #include "api/api.h"
+#include "base/private_file.h"
 #include "core/rules.h"
 #include "daemon/config.h"
 #include "daemon/secrets.h"
@@ -19,7 +20,7 @@ struct idem_parts {
     struct idem_rules rules;
     struct idem_provider_rules providers[IDEM_CONFIG_PROVIDERS_MAX];
     struct idem_provider_entry entries[IDEM_CONFIG_PROVIDERS_MAX];
-    char provider_credentials[IDEM_CONFIG_PROVIDERS_MAX][IDEM_PROVIDER_CREDENTIAL_MAX];
+    char provider_credentials[IDEM_CONFIG_PROVIDERS_MAX][IDEM_SECRET_WORD_MAX];
     size_t provider_count;
     struct idem_credential credentials[IDEM_CONFIG_CREDENTIALS_MAX];
     struct idem_secrets secrets;
@@ -35,6 +36,20 @@ enum idem_err idem_parts_create(const struct idem_config *config,
 
 /* Fills in credentials, secrets and routes. */
 void idem_parts_api_options(const struct idem_parts *parts, struct idem_api_options *options);
+
+/* The configuration's credentials in the edge's shape; how many. Text is the configuration's. */
+size_t idem_parts_credentials(const struct idem_config *config,
+                              struct idem_credential ret_credentials[IDEM_CONFIG_CREDENTIALS_MAX]);
+
+struct idem_api_limits idem_parts_limits(const struct idem_config *config);
+
+/*
+ * The bearers that providers are shown, read again as `config` says, for the entries that run: all
+ * of them or none.
+ */
+enum idem_err idem_parts_reload(struct idem_parts *parts,
+                                const struct idem_config *config,
+                                struct idem_error *reterr) IDEM_MUST_CHECK;
 
 /* How many calls to providers there can be at once. */
 size_t idem_parts_calls_max(const struct idem_parts *parts);

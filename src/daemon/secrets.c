@@ -25,6 +25,7 @@
 #include <unistd.h>
 
 #include "base/bug.h"
+#include "base/private_file.h"
 #include "base/text.h"
 #include "daemon/hex.h"
 
@@ -93,41 +94,6 @@ static enum idem_err secrets_parse(const char *path,
     }
     *ret_secrets = secrets;
     return IDEM_OK;
-}
-
-/* Reads an open file that nobody but its owner can read. */
-static enum idem_err private_read(int file,
-                                  const char *path,
-                                  struct idem_buf *buf,
-                                  struct idem_error *reterr)
-{
-    struct stat status;
-    if (fstat(file, &status) != 0 || !S_ISREG(status.st_mode)) {
-        return idem_error_set(reterr, IDEM_E_SYSTEM, "%s: is not a regular file", path);
-    }
-    if ((status.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
-        return idem_error_set(reterr, IDEM_E_SYSTEM,
-                              "%s: others than its owner have access (mode %04o): chmod 600 it, "
-                              "and treat what is in it as known to them",
-                              path, (unsigned)(status.st_mode & 07777U));
-    }
-    for (;;) {
-        ssize_t got = read(file, buf->data + buf->len, buf->max - buf->len);
-        if (got < 0 && errno == EINTR) {
-            continue;
-        }
-        if (got < 0) {
-            return idem_error_set(reterr, IDEM_E_SYSTEM, "%s: %s", path, strerror(errno));
-        }
-        if (got == 0) {
-            return IDEM_OK;
-        }
-        buf->len += (size_t)got;
-        if (buf->len == buf->max) {
-            return idem_error_set(reterr, IDEM_E_LIMIT, "%s: longer than %zu bytes", path,
-                                  buf->max - 1);
-        }
-    }
 }
 
 static bool is_there(const char *path)
@@ -263,75 +229,11 @@ enum idem_err idem_secrets_open(const struct idem_secrets_place *place,
     char memory[FILE_MAX];
     struct idem_buf buf;
     idem_buf_init(&buf, memory, sizeof(memory));
-    err = private_read(file, path, &buf, reterr);
+    err = idem_private_read(file, path, &buf, reterr);
     (void)close(file); /* It was only read. */
     if (err == IDEM_OK) {
         err = secrets_parse(path, idem_buf_str(&buf), ret_secrets, reterr);
     }
     explicit_bzero(memory, sizeof(memory));
     return err;
-}
-
-/* A header value: visible ASCII without spaces, or the request could be split. */
-static bool credential_is_usable(struct idem_str text)
-{
-    for (size_t i = 0; i < text.len; i++) {
-        if (text.data[i] <= ' ' || text.data[i] > '~') {
-            return false;
-        }
-    }
-    return text.len > 0 && text.len < IDEM_PROVIDER_CREDENTIAL_MAX;
-}
-
-static enum idem_err credential_take(struct idem_str text,
-                                     const char *from,
-                                     char ret_credential[IDEM_PROVIDER_CREDENTIAL_MAX],
-                                     struct idem_error *reterr)
-{
-    if (!credential_is_usable(text)) {
-        return idem_error_set(reterr, IDEM_E_INVALID,
-                              "%s: a credential is one word of visible ASCII, shorter than %d",
-                              from, IDEM_PROVIDER_CREDENTIAL_MAX);
-    }
-    memcpy(ret_credential, text.data, text.len);
-    ret_credential[text.len] = '\0';
-    return IDEM_OK;
-}
-
-static enum idem_err credential_from_file(const char *path,
-                                          char ret_credential[IDEM_PROVIDER_CREDENTIAL_MAX],
-                                          struct idem_error *reterr)
-{
-    int file = open(path, O_RDONLY | O_CLOEXEC);
-    if (file < 0) {
-        return idem_error_set(reterr, IDEM_E_SYSTEM, "%s: %s", path, strerror(errno));
-    }
-    char memory[FILE_MAX];
-    struct idem_buf buf;
-    idem_buf_init(&buf, memory, sizeof(memory));
-    enum idem_err err = private_read(file, path, &buf, reterr);
-    (void)close(file); /* It was only read. */
-    if (err == IDEM_OK) {
-        struct idem_str text = idem_buf_str(&buf);
-        err = credential_take(idem_str_trim(idem_str_next(&text, '\n')), path, ret_credential,
-                              reterr);
-    }
-    explicit_bzero(memory, sizeof(memory));
-    return err;
-}
-
-enum idem_err idem_secrets_credential(const char *file,
-                                      const char *environment,
-                                      char ret_credential[IDEM_PROVIDER_CREDENTIAL_MAX],
-                                      struct idem_error *reterr)
-{
-    IDEM_ASSERT(file == NULL || environment == NULL);
-    if (file != NULL) {
-        return credential_from_file(file, ret_credential, reterr);
-    }
-    if (environment == NULL) {
-        ret_credential[0] = '\0';
-        return IDEM_OK;
-    }
-    return credential_take(idem_str_from(getenv(environment)), environment, ret_credential, reterr);
 }

@@ -26,7 +26,6 @@
 
 #define IDEM_SECRETS_FINGERPRINTS_MAX 4
 #define IDEM_SECRET_SIZE              32
-#define IDEM_PROVIDER_CREDENTIAL_MAX  1024
 
 struct idem_fingerprint_secret {
     uint32_t id;
@@ -51,14 +50,5 @@ enum idem_err idem_secrets_open(const struct idem_secrets_place *place,
                                 struct idem_random *random,
                                 struct idem_secrets *ret_secrets,
                                 struct idem_error *reterr) IDEM_MUST_CHECK;
-
-/*
- * The credential of a provider entry from a file (its first line; not readable by group or others)
- * or from the environment; both NULL: empty. Terminated.
- */
-enum idem_err idem_secrets_credential(const char *file,
-                                      const char *environment,
-                                      char ret_credential[IDEM_PROVIDER_CREDENTIAL_MAX],
-                                      struct idem_error *reterr) IDEM_MUST_CHECK;
 
 #endif /* IDEM_DAEMON_SECRETS_H */

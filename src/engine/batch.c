@@ -1,6 +1,6 @@
 /*
- * Subjects are 64-bit numbers: the first bytes of a scope (an HMAC), or FNV-1a of a payment id or
- * an order number. Two subjects with one number only make one command wait a batch longer.
+ * Subjects are 64-bit numbers: FNV-1a of what they are of and its bytes. Two subjects with one
+ * number only make one command wait a batch longer.
  */
 #include "engine/batch.h"
 
@@ -9,6 +9,17 @@
 #include "base/bug.h"
 
 #define SUBJECTS_PER_COMMAND 3
+
+/* What a subject is of. */
+enum subject_kind {
+    OF_NOTHING = 0,
+    OF_INTENT,
+    OF_PAYMENT,
+    OF_ORDER,
+    OF_CREDENTIAL,
+    OF_SECRET,
+    OF_MARK,
+};
 
 /* How far down the queue to look for commands that may join; the rest forms the next batch. */
 #define LOOK_MAX 1024
@@ -27,33 +38,87 @@ static uint64_t hash_begin(uint8_t kind)
     return hash_bytes(UINT64_C(0xCBF29CE484222325), &kind, sizeof(kind));
 }
 
-static size_t subjects_of(const struct idem_store_item *item,
-                          uint64_t subjects[SUBJECTS_PER_COMMAND])
+/* The subjects of one command, as they are found. */
+struct subject_list {
+    uint64_t all[SUBJECTS_PER_COMMAND];
+    size_t count;
+};
+
+static void add_hash(struct subject_list *list, uint64_t hash)
 {
-    const struct idem_command *command = &item->command;
-    size_t count = 0;
-    subjects[count] = hash_bytes(hash_begin(1), command->scope.bytes, sizeof(command->scope.bytes));
-    count += 1;
+    IDEM_ASSERT(list->count < SUBJECTS_PER_COMMAND);
+    list->all[list->count] = hash == 0 ? 1 : hash; /* 0 is a free slot. */
+    list->count += 1;
+}
+
+static void add_bytes(struct subject_list *list, uint8_t kind, const void *data, size_t size)
+{
+    add_hash(list, hash_bytes(hash_begin(kind), data, size));
+}
+
+static void add_order(struct subject_list *list, const struct idem_accept *accept)
+{
+    uint64_t hash = hash_begin(OF_ORDER);
+    hash = hash_bytes(hash, accept->principal.data, accept->principal.len);
+    hash = hash_bytes(hash, "", 1);
+    add_hash(list, hash_bytes(hash, accept->order_no.data, accept->order_no.len));
+}
+
+static bool scope_is_zero(const struct idem_scope *scope)
+{
+    static const struct idem_scope none;
+    return memcmp(scope->bytes, none.bytes, sizeof(none.bytes)) == 0;
+}
+
+/* What a command about an intent touches. */
+static void add_intent(struct subject_list *list, const struct idem_command *command)
+{
+    bool is_accept = command->kind == IDEM_COMMAND_ACCEPT;
+    add_bytes(list, OF_INTENT, command->scope.bytes, sizeof(command->scope.bytes));
     struct idem_uid payment_id = command->subject_payment_id;
-    if (command->kind == IDEM_COMMAND_ACCEPT && !idem_uid_is_zero(command->accept.payment_id)) {
+    if (is_accept && !idem_uid_is_zero(command->accept.payment_id)) {
         payment_id = command->accept.payment_id;
     }
     if (!idem_uid_is_zero(payment_id)) {
-        subjects[count] = hash_bytes(hash_begin(2), payment_id.bytes, sizeof(payment_id.bytes));
-        count += 1;
+        add_bytes(list, OF_PAYMENT, payment_id.bytes, sizeof(payment_id.bytes));
     }
-    if (command->kind == IDEM_COMMAND_ACCEPT && command->accept.order_no.len > 0) {
-        uint64_t hash = hash_bytes(hash_begin(3), command->accept.principal.data,
-                                   command->accept.principal.len);
-        hash = hash_bytes(hash, "", 1);
-        subjects[count] =
-            hash_bytes(hash, command->accept.order_no.data, command->accept.order_no.len);
-        count += 1;
+    if (is_accept && command->accept.order_no.len > 0) {
+        add_order(list, &command->accept);
     }
-    for (size_t i = 0; i < count; i++) {
-        subjects[i] = subjects[i] == 0 ? 1 : subjects[i];
+    const struct idem_scope *payment_scope = &command->evidence.payment_scope;
+    if (command->kind == IDEM_COMMAND_EVIDENCE && !scope_is_zero(payment_scope)) {
+        add_bytes(list, OF_INTENT, payment_scope->bytes, sizeof(payment_scope->bytes));
     }
-    return count;
+}
+
+static struct subject_list subjects_of(const struct idem_command *command)
+{
+    struct subject_list list = { .count = 0 };
+    switch (command->kind) {
+    case IDEM_COMMAND_ACCEPT:
+    case IDEM_COMMAND_EVIDENCE:
+    case IDEM_COMMAND_DUE:
+    case IDEM_COMMAND_ABANDON:
+    case IDEM_COMMAND_RESOLVE:
+    case IDEM_COMMAND_REAP:
+        add_intent(&list, command);
+        return list;
+    case IDEM_COMMAND_CREDENTIAL: {
+        const struct idem_credential_row *row = &command->credential.row;
+        add_bytes(&list, OF_CREDENTIAL, row->id.bytes, sizeof(row->id.bytes));
+        add_bytes(&list, OF_SECRET, row->secret_sha256.bytes, sizeof(row->secret_sha256.bytes));
+        return list;
+    }
+    case IDEM_COMMAND_MARK: {
+        uint8_t kind = (uint8_t)command->mark.kind;
+        add_bytes(&list, OF_MARK, &kind, sizeof(kind));
+        return list;
+    }
+    case IDEM_COMMAND_NONE:
+    case IDEM_COMMAND_COUNT:
+        break;
+    }
+    IDEM_UNREACHABLE();
 }
 
 static bool has(const struct idem_subjects *set, uint64_t subject)
@@ -117,15 +182,15 @@ size_t idem_batch_form(struct idem_engine_batch *batch,
            blocked.count < IDEM_BATCH_SUBJECTS) {
         struct idem_list_node *next = node->next;
         struct idem_store_item *item = IDEM_CONTAINER_OF(node, struct idem_store_item, node);
-        uint64_t subjects[SUBJECTS_PER_COMMAND];
-        size_t count = subjects_of(item, subjects);
+        struct subject_list subjects = subjects_of(&item->command);
         bool must_wait = false;
-        for (size_t i = 0; i < count; i++) {
-            must_wait = must_wait || has(&batch->subjects, subjects[i]) ||
-                        has(&blocked, subjects[i]) || is_taken(batches, batch_count, subjects[i]);
+        for (size_t i = 0; i < subjects.count; i++) {
+            uint64_t subject = subjects.all[i];
+            must_wait = must_wait || has(&batch->subjects, subject) || has(&blocked, subject) ||
+                        is_taken(batches, batch_count, subject);
         }
-        for (size_t i = 0; i < count; i++) {
-            add(must_wait ? &blocked : &batch->subjects, subjects[i]);
+        for (size_t i = 0; i < subjects.count; i++) {
+            add(must_wait ? &blocked : &batch->subjects, subjects.all[i]);
         }
         if (!must_wait) {
             idem_list_remove(queue, node);

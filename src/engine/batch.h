@@ -1,9 +1,9 @@
 /*
  * batch.h - forming batches: which commands may share a transaction.
  *
- * At most one command per intent, per payment and per order number, over all batches under way: no
- * decision may rest on facts that are still being written. A command that must wait blocks later
- * ones of the same subject, so that nothing overtakes.
+ * At most one command per intent, per payment and per order number, likewise per credential, secret
+ * and mark, over all batches under way: no decision may rest on facts that are still being written.
+ * A command that must wait blocks later ones of the same subject, so that nothing overtakes.
  */
 #ifndef IDEM_ENGINE_BATCH_H
 #define IDEM_ENGINE_BATCH_H
@@ -18,7 +18,7 @@
 #define IDEM_BATCH_SUBJECTS ((size_t)IDEM_STORE_BATCH_MAX * 3)
 #define IDEM_SUBJECT_SLOTS  2048 /* A power of two above twice the subjects of a batch. */
 
-/* A set of subjects: 64-bit digests of intents, payments and order numbers. */
+/* A set of subjects: 64-bit digests of intents, payments, order numbers and so on. */
 struct idem_subjects {
     uint64_t slots[IDEM_SUBJECT_SLOTS]; /* 0: free. */
     size_t count;
@@ -28,6 +28,7 @@ struct idem_subjects {
 struct idem_engine_batch {
     struct idem_store_batch store; /* First: the store hands this back. */
     struct idem_subjects subjects;
+    int64_t submitted_us; /* Monotonic. */
     bool busy;
 };
 

@@ -93,7 +93,8 @@ static struct slot *oldest(struct slot *set)
 void idem_cache_put(struct idem_cache *cache, const struct idem_outcome *outcome)
 {
     const struct idem_intent *intent = &outcome->intent;
-    if (cache->set_count == 0 || !idem_intent_is_final(intent->state)) {
+    bool is_answer = idem_intent_is_final(intent->state) && intent->answer.status != 0;
+    if (cache->set_count == 0 || !is_answer) {
         return;
     }
     if (intent->answer.headers.len + intent->answer.body.len > SLOT_MEMORY_MAX) {
@@ -114,6 +115,14 @@ void idem_cache_put(struct idem_cache *cache, const struct idem_outcome *outcome
     IDEM_ASSERT(!slot->kept.full);
     cache->tick += 1;
     slot->used = cache->tick;
+}
+
+void idem_cache_drop(struct idem_cache *cache, const struct idem_scope *scope)
+{
+    struct slot *slot = find(cache, scope);
+    if (slot != NULL) {
+        *slot = (struct slot){ .used = 0 };
+    }
 }
 
 enum idem_cache_verdict idem_cache_get(struct idem_cache *cache,

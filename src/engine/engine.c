@@ -6,12 +6,15 @@
  *                |                          '--SEND, QUERY, CLOSE--> port -> evidence --+
  *                +-----------------------------------------------------------------------+
  *
+ * Tasks go the same way without a reply: queue -> batch -> store -> their submitter's list.
+ *
  * One step takes what the store and the port have finished, forms the next batches from what is
  * queued, and lets go whoever has waited long enough. Commands that arrive while a batch is being
  * written form the next one: there is no timer, and batches grow exactly when the disk is slow.
  *
  * What is certain here:
- *   - a reply, a call or a 202 leaves only from complete(), which runs on DURABLE items (P1, P2);
+ *   - a reply, a call or a 202 leaves only after a DURABLE item: from complete(), from a flight's
+ *     settling or from a task that came back (P1, P2);
  *   - after UNKNOWN the same command runs again before anything else of its intent, since it goes
  *     to the front of the queue and batches never hold two commands of one subject;
  *   - whoever waits has a deadline and is on `waiting` in its order (P8).
@@ -65,8 +68,10 @@ enum idem_err idem_engine_create(const struct idem_engine_options *options,
     engine->flight_count = options->sends_max + options->recoveries_max;
     engine->batches = calloc(engine->batch_count, sizeof(*engine->batches));
     engine->flights = calloc(engine->flight_count, sizeof(*engine->flights));
-    enum idem_err err =
-        engine->batches == NULL || engine->flights == NULL ? IDEM_E_SYSTEM : IDEM_OK;
+    engine->call_stats = calloc(options->rules->provider_count + 1, sizeof(*engine->call_stats));
+    bool has_memory =
+        engine->batches != NULL && engine->flights != NULL && engine->call_stats != NULL;
+    enum idem_err err = has_memory ? IDEM_OK : IDEM_E_SYSTEM;
     if (err == IDEM_OK) {
         err = idem_cache_create(options->cache_entries, &engine->cache);
     }
@@ -87,9 +92,11 @@ void idem_engine_destroy(struct idem_engine *engine)
     if (engine == NULL) {
         return;
     }
-    IDEM_ASSERT(engine->requests == 0);
+    IDEM_ASSERT(engine->stats.requests == 0);
+    IDEM_ASSERT(engine->tasks == 0);
     idem_live_destroy(engine->live);
     idem_cache_destroy(engine->cache);
+    free(engine->call_stats);
     free(engine->flights);
     free(engine->batches);
     free(engine);
@@ -135,6 +142,7 @@ static bool serve_from_cache(struct idem_engine *engine, struct idem_request *re
     case IDEM_CACHE_MISS:
         return false;
     case IDEM_CACHE_REPLAY:
+        engine->stats.replayed_from_memory += 1;
         idem_request_finish_reply(engine, request);
         return true;
     case IDEM_CACHE_REUSED:
@@ -144,7 +152,7 @@ static bool serve_from_cache(struct idem_engine *engine, struct idem_request *re
     IDEM_UNREACHABLE();
 }
 
-static bool can_record(const struct idem_engine *engine)
+bool idem_engine_can_record(const struct idem_engine *engine)
 {
     const struct idem_store *store = engine->options.store;
     return !engine->draining && !store->broken && !store->stopped;
@@ -152,14 +160,14 @@ static bool can_record(const struct idem_engine *engine)
 
 bool idem_engine_takes_work(const struct idem_engine *engine)
 {
-    return can_record(engine) && !engine->reserve_low;
+    return idem_engine_can_record(engine) && !engine->reserve_low;
 }
 
 static bool may_admit(const struct idem_engine *engine, const struct idem_request *request)
 {
     bool is_claim = request->item.command.kind == IDEM_COMMAND_ACCEPT;
-    bool fits = is_claim ? idem_engine_takes_work(engine) : can_record(engine);
-    return fits && engine->requests <= engine->options.requests_max;
+    bool fits = is_claim ? idem_engine_takes_work(engine) : idem_engine_can_record(engine);
+    return fits && engine->stats.requests <= engine->options.requests_max;
 }
 
 void idem_engine_submit(struct idem_engine *engine, struct idem_request *request)
@@ -173,7 +181,8 @@ void idem_engine_submit(struct idem_engine *engine, struct idem_request *request
     request->claimed = false;
     request->retry_after_us = 0;
     request->flight = NULL;
-    engine->requests += 1;
+    engine->late = true;
+    engine->stats.requests += 1;
     engine->stats.accepted += 1;
 
     if (serve_from_cache(engine, request)) {
@@ -192,6 +201,7 @@ void idem_engine_submit(struct idem_engine *engine, struct idem_request *request
         request->flight = idem_flight_take(engine, false);
     }
     command->slot = request->flight != NULL;
+    request->item.owner = IDEM_OWNER_REQUEST;
     request->item.outcome = &request->outcome;
     request->item.answer = IDEM_STORE_NONE;
     idem_crash_point("accept-queued");
@@ -230,6 +240,7 @@ static void complete(struct idem_engine *engine, struct idem_request *request)
     const struct idem_outcome *outcome = &request->outcome;
     const struct idem_command *command = &request->item.command;
     request->claimed = idem_uid_equal(outcome->intent.last_command, command->token);
+    engine->stats.claimed += request->claimed && command->kind == IDEM_COMMAND_ACCEPT ? 1 : 0;
     idem_engine_note_due(engine, &outcome->intent);
     switch (outcome->release.kind) {
     case IDEM_RELEASE_REPLY:
@@ -288,37 +299,45 @@ static void request_came_back(struct idem_engine *engine, struct idem_request *r
     IDEM_UNREACHABLE();
 }
 
-static bool is_request(const struct idem_store_item *item)
-{
-    return item->command.kind == IDEM_COMMAND_ACCEPT || item->command.kind == IDEM_COMMAND_ABANDON;
-}
-
 static void item_came_back(struct idem_engine *engine, struct idem_store_item *item)
 {
     if (item->answer == IDEM_STORE_DURABLE && engine->options.store->broken) {
         item->answer = IDEM_STORE_UNKNOWN; /* Durable in what may be no store any more. */
     }
+    engine->stats.answers[item->answer] += 1;
     if (item->answer == IDEM_STORE_DURABLE) {
         engine->pause_us = 0;
+        idem_tally_durable(engine, item);
     }
-    if (is_request(item)) {
+    switch ((enum idem_owner)item->owner) {
+    case IDEM_OWNER_REQUEST:
         request_came_back(engine, IDEM_CONTAINER_OF(item, struct idem_request, item));
-    } else {
+        return;
+    case IDEM_OWNER_FLIGHT:
         idem_flight_settled(engine, IDEM_CONTAINER_OF(item, struct idem_flight, item));
+        return;
+    case IDEM_OWNER_TASK:
+        idem_task_came_back(engine, IDEM_CONTAINER_OF(item, struct idem_task, item));
+        return;
+    case IDEM_OWNER_NONE:
+    case IDEM_OWNER_COUNT:
+        break;
     }
+    IDEM_UNREACHABLE();
 }
 
 static void route_read(struct idem_engine *engine, struct idem_read *read)
 {
-    bool is_due = read->kind == IDEM_READ_DUE || read->kind == IDEM_READ_LEFT;
     engine->reads -= 1;
-    idem_list_push(is_due ? &engine->done_due_reads : &engine->done_reads, &read->node);
+    idem_list_push(read->done, &read->node);
 }
 
 static void batch_came_back(struct idem_engine *engine, struct idem_engine_batch *batch)
 {
     struct idem_list_node *node = NULL;
     batch->busy = false;
+    idem_histogram_add(&engine->stats.commit_us,
+                       idem_clock_mono_us(engine->options.clock) - batch->submitted_us);
     while ((node = idem_list_pop(&batch->store.items)) != NULL) {
         item_came_back(engine, IDEM_CONTAINER_OF(node, struct idem_store_item, node));
     }
@@ -349,36 +368,53 @@ static struct idem_engine_batch *free_batch(struct idem_engine *engine)
     return NULL;
 }
 
+static void submit_batch(struct idem_engine *engine, struct idem_engine_batch *batch)
+{
+    size_t count = batch->store.items.count;
+    batch->busy = true;
+    batch->submitted_us = idem_clock_mono_us(engine->options.clock);
+    batch->store.answer = IDEM_STORE_NONE;
+    engine->stats.batches += 1;
+    engine->stats.commands += count;
+    idem_histogram_add(&engine->stats.batch_commands, (int64_t)count);
+    idem_store_submit(engine->options.store, &batch->store);
+}
+
 static void submit_batches(struct idem_engine *engine)
 {
-    struct idem_store *store = engine->options.store;
     if (engine->retry_at_us != 0) {
         if (idem_clock_mono_us(engine->options.clock) < engine->retry_at_us) {
             return;
         }
         engine->retry_at_us = 0;
     }
-    while (engine->queue.count > 0 && idem_store_has_room(store)) {
+    while (engine->queue.count + engine->apart.count > 0 &&
+           idem_store_has_room(engine->options.store)) {
         struct idem_engine_batch *batch = free_batch(engine);
         if (batch == NULL) {
             return;
         }
-        size_t count = idem_batch_form(batch, engine->batches, engine->batch_count, &engine->queue);
+        size_t count = idem_flight_form_apart(engine, batch);
         if (count == 0) {
-            return; /* Everything waits for a batch that is under way. */
+            count = idem_batch_form(batch, engine->batches, engine->batch_count, &engine->queue);
         }
-        batch->busy = true;
-        batch->store.answer = IDEM_STORE_NONE;
-        engine->stats.batches += 1;
-        engine->stats.commands += count;
-        idem_store_submit(store, &batch->store);
+        if (count == 0) {
+            return; /* Everything waits for a batch that is under way, or for its time. */
+        }
+        submit_batch(engine, batch);
     }
 }
 
-/* Takes a request out of the queue if its time has ended; an unknown commit stays unknown. */
+/*
+ * Takes a request out of the queue if its time has ended; an unknown commit stays unknown. A task
+ * has no time, but ends with the store.
+ */
 static void end_if_late(struct idem_engine *engine, struct idem_store_item *item, int64_t now_us)
 {
-    if (!is_request(item)) {
+    if (item->owner == IDEM_OWNER_TASK && engine->options.store->broken) {
+        idem_task_end_queued(engine, IDEM_CONTAINER_OF(item, struct idem_task, item));
+    }
+    if (item->owner != IDEM_OWNER_REQUEST) {
         return;
     }
     struct idem_request *request = IDEM_CONTAINER_OF(item, struct idem_request, item);
@@ -408,6 +444,7 @@ static void end_queued(struct idem_engine *engine)
 
 void idem_engine_step(struct idem_engine *engine)
 {
+    engine->late = false;
     reap_store(engine);
     idem_flight_reap_calls(engine);
     submit_batches(engine);
@@ -415,11 +452,14 @@ void idem_engine_step(struct idem_engine *engine)
     submit_batches(engine);
     end_queued(engine);
     idem_request_end_waits(engine, idem_clock_mono_us(engine->options.clock));
-    engine->stats.requests = engine->requests;
+    engine->stats.queued = engine->queue.count;
 }
 
 int64_t idem_engine_wake_us(const struct idem_engine *engine)
 {
+    if (engine->late) {
+        return 0;
+    }
     int64_t wake_us = INT64_MAX;
     if (engine->waiting.first != NULL) {
         wake_us = IDEM_CONTAINER_OF(engine->waiting.first, struct idem_request, node)->deadline_us;
@@ -427,6 +467,8 @@ int64_t idem_engine_wake_us(const struct idem_engine *engine)
     if (engine->retry_at_us != 0 && engine->retry_at_us < wake_us) {
         wake_us = engine->retry_at_us;
     }
+    int64_t apart_us = idem_flight_apart_us(engine);
+    wake_us = apart_us < wake_us ? apart_us : wake_us;
     if (engine->queue.count > 0 && engine->queue_look_us < wake_us) {
         wake_us = engine->queue_look_us;
     }
@@ -435,6 +477,7 @@ int64_t idem_engine_wake_us(const struct idem_engine *engine)
 
 void idem_engine_read(struct idem_engine *engine, struct idem_read *read)
 {
+    IDEM_ASSERT(read->done != NULL);
     engine->reads += 1;
     idem_store_read(engine->options.store, read);
 }
@@ -442,16 +485,6 @@ void idem_engine_read(struct idem_engine *engine, struct idem_read *read)
 void idem_engine_reap(struct idem_engine *engine, struct idem_list *ret_requests)
 {
     idem_list_join(ret_requests, &engine->done_requests);
-}
-
-void idem_engine_reap_reads(struct idem_engine *engine, struct idem_list *ret_reads)
-{
-    idem_list_join(ret_reads, &engine->done_reads);
-}
-
-void idem_engine_reap_due_reads(struct idem_engine *engine, struct idem_list *ret_reads)
-{
-    idem_list_join(ret_reads, &engine->done_due_reads);
 }
 
 void idem_engine_set_reserve_low(struct idem_engine *engine, bool low)
@@ -464,10 +497,26 @@ void idem_engine_drain(struct idem_engine *engine)
     engine->draining = true;
 }
 
+static void end_queued_tasks(struct idem_engine *engine)
+{
+    struct idem_list_node *node = engine->queue.first;
+    while (node != NULL) {
+        struct idem_list_node *next = node->next;
+        struct idem_store_item *item = IDEM_CONTAINER_OF(node, struct idem_store_item, node);
+        if (item->owner == IDEM_OWNER_TASK) {
+            idem_task_end_queued(engine, IDEM_CONTAINER_OF(item, struct idem_task, item));
+        }
+        node = next;
+    }
+}
+
 void idem_engine_hurry(struct idem_engine *engine)
 {
     IDEM_ASSERT(engine->draining);
+    engine->hurried = true;
     idem_request_end_waits(engine, INT64_MAX);
+    idem_flight_leave_apart(engine);
+    end_queued_tasks(engine);
     IDEM_LIST_FOREACH (node, &engine->calling) {
         idem_port_cancel(engine->options.port,
                          &IDEM_CONTAINER_OF(node, struct idem_flight, node)->call);
@@ -476,7 +525,7 @@ void idem_engine_hurry(struct idem_engine *engine)
 
 bool idem_engine_quiet(const struct idem_engine *engine)
 {
-    return engine->requests == 0 && engine->stats.flights == 0 && engine->queue.count == 0;
+    return engine->stats.requests == 0 && engine->stats.flights == 0 && engine->tasks == 0;
 }
 
 bool idem_engine_idle(const struct idem_engine *engine)
@@ -484,7 +533,12 @@ bool idem_engine_idle(const struct idem_engine *engine)
     return idem_engine_quiet(engine) && engine->reads == 0;
 }
 
-struct idem_engine_stats idem_engine_stats(const struct idem_engine *engine)
+const struct idem_engine_stats *idem_engine_stats(const struct idem_engine *engine)
 {
-    return engine->stats;
+    return &engine->stats;
+}
+
+const struct idem_call_stats *idem_engine_call_stats(const struct idem_engine *engine)
+{
+    return engine->call_stats;
 }

@@ -21,6 +21,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/histogram.h"
 #include "base/list.h"
 #include "base/random.h"
 #include "core/outcome.h"
@@ -95,8 +96,25 @@ enum idem_err idem_engine_create(const struct idem_engine_options *options,
 /* Always accepted; refusals (limits, stopping, store down) come back by reap as any reply. */
 void idem_engine_submit(struct idem_engine *engine, struct idem_request *request);
 
-/* Asks the store; comes back by idem_engine_reap_reads(). */
+/* Asks the store; comes back on `read->done`, its submitter's list. */
 void idem_engine_read(struct idem_engine *engine, struct idem_read *read);
+
+/*
+ * A command that no keyed request stands behind: RESOLVE, REAP, CREDENTIAL, MARK, or EVIDENCE from
+ * a listing. Embed it; it is the engine's until `item.node` is on `done`, with `item.answer`:
+ * DURABLE, or something else, and then nothing was written. UNKNOWN comes back only from a store
+ * that is broken; otherwise the same command runs again until its end is known. Whoever waits for
+ * the intent learns of its end as from any other command.
+ */
+struct idem_task {
+    struct idem_store_item item; /* Its command; ids, token and noise are the engine's to fill. */
+    struct idem_outcome outcome;
+    struct idem_list *done; /* The submitter's. */
+    bool unknown;           /* The engine's own: a run of it was not answered. */
+};
+
+/* Always accepted; when stopping or broken it comes back at once as DOWN. */
+void idem_engine_run(struct idem_engine *engine, struct idem_task *task);
 
 /*
  * A worker's hand: act on a due intent. IDEM_E_LIMIT: no room now, it stays due. An intent that
@@ -120,12 +138,8 @@ void idem_engine_step(struct idem_engine *engine);
 /* Monotonic time at which a step is needed even if nothing happens. */
 int64_t idem_engine_wake_us(const struct idem_engine *engine);
 
-/* Finished requests (struct idem_request.node) and reads (struct idem_read.node). */
+/* Finished requests: struct idem_request.node. */
 void idem_engine_reap(struct idem_engine *engine, struct idem_list *ret_requests);
-void idem_engine_reap_reads(struct idem_engine *engine, struct idem_list *ret_reads);
-
-/* Likewise the reads of kind DUE and LEFT, which are a worker's. */
-void idem_engine_reap_due_reads(struct idem_engine *engine, struct idem_list *ret_reads);
 
 /* New claims are refused while set: disk below its reserve. Settling never is. */
 void idem_engine_set_reserve_low(struct idem_engine *engine, bool low);
@@ -136,27 +150,51 @@ bool idem_engine_takes_work(const struct idem_engine *engine);
 /* New requests are refused; what is in flight goes on. */
 void idem_engine_drain(struct idem_engine *engine);
 
-/* Everybody still waiting gets its 202 now, calls that never left are ended. */
+/*
+ * Everybody still waiting gets its 202 now, calls that never left are ended, tasks that never ran
+ * come back as DOWN, and what the store keeps refusing is left to the next process.
+ */
 void idem_engine_hurry(struct idem_engine *engine);
 
-/* No intent is in hand and nobody waits for one; reads may still run. */
+/* No intent is in hand, nobody waits for one, no task runs; reads may still. */
 bool idem_engine_quiet(const struct idem_engine *engine);
 
 /* Nothing is in flight any more, reads neither. */
 bool idem_engine_idle(const struct idem_engine *engine);
 
-struct idem_engine_stats {
-    uint64_t accepted;
-    uint64_t replayed;
-    uint64_t batches;
-    uint64_t commands;
-    uint64_t sends;
-    uint64_t queries;
-    size_t requests;
-    size_t flights;
+/* What was said to one provider entry, and what came back. */
+struct idem_call_stats {
+    uint64_t outcomes[IDEM_CALL_COUNT][IDEM_OUTCOME_COUNT];
+    struct idem_histogram us[IDEM_CALL_COUNT];
 };
 
-struct idem_engine_stats idem_engine_stats(const struct idem_engine *engine);
+/* Since the start; what is a size is of this moment. */
+struct idem_engine_stats {
+    uint64_t accepted;                     /* Keyed requests that came in. */
+    uint64_t replayed;                     /* Answered with what was there before. */
+    uint64_t replayed_from_memory;         /* Of these, without the store. */
+    uint64_t claimed;                      /* Requests whose own claim became durable. */
+    uint64_t operations;                   /* Answered with 202. */
+    uint64_t problems[IDEM_PROBLEM_COUNT]; /* Answered with one that is not stored. */
+    uint64_t ended[IDEM_INTENT_COUNT];     /* Seen to become PARKED, SUCCEEDED, FAILED, RELEASED. */
+    uint64_t batches;
+    uint64_t commands;
+    uint64_t answers[IDEM_STORE_ANSWER_COUNT]; /* Of commands. */
+    struct idem_histogram batch_commands;
+    struct idem_histogram commit_us;        /* From handing a batch over to its answer. */
+    struct idem_histogram time_to_truth_us; /* Of intents that were unknown: until their end. */
+    uint64_t sends;
+    uint64_t queries;
+    size_t requests;      /* Inside. */
+    size_t flights;       /* On the wire or settling. */
+    size_t queued;        /* Commands that wait for a batch. */
+    size_t settles_stuck; /* Commands of flights that the store refused when they last ran. */
+};
+
+const struct idem_engine_stats *idem_engine_stats(const struct idem_engine *engine);
+
+/* One for every entry of the rules' providers, in their order. */
+const struct idem_call_stats *idem_engine_call_stats(const struct idem_engine *engine);
 
 /* Idle. Accepts NULL. */
 void idem_engine_destroy(struct idem_engine *engine);

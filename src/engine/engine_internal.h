@@ -3,8 +3,8 @@
  *
  * A request is in exactly one place: the queue (its item waits for a batch), a batch (the store has
  * it), the waiters of its intent, or the done list. A flight is free, held by a request whose
- * command is with the store, calling (the port has its call), or settling (its command is queued
- * or with the store).
+ * command is with the store, calling (the port has its call), or settling (its command is queued,
+ * set apart, or with the store). A task is in the queue, in a batch, or back with its submitter.
  */
 #ifndef IDEM_ENGINE_ENGINE_INTERNAL_H
 #define IDEM_ENGINE_ENGINE_INTERNAL_H
@@ -13,6 +13,15 @@
 #include "engine/cache.h"
 #include "engine/engine.h"
 #include "engine/live.h"
+
+/* Which struct an item is in: struct idem_store_item.owner. */
+enum idem_owner {
+    IDEM_OWNER_NONE = 0,
+    IDEM_OWNER_REQUEST,
+    IDEM_OWNER_FLIGHT,
+    IDEM_OWNER_TASK,
+    IDEM_OWNER_COUNT
+};
 
 enum idem_flight_state {
     IDEM_FLIGHT_FREE = 0,
@@ -30,7 +39,10 @@ struct idem_flight {
     struct idem_store_item item; /* EVIDENCE or DUE. */
     struct idem_outcome outcome; /* Of the command that ran last; the call borrows from it. */
     struct idem_call call;
-    int64_t asked_us; /* Wall time when the call left. */
+    int64_t asked_us;  /* Wall time when the call left ... */
+    int64_t called_us; /* ... and monotonic. */
+    unsigned refusals; /* How often the store refused its command alone, one after the other. */
+    int64_t again_us;  /* Monotonic: when a command that is set apart runs again. */
 };
 
 struct idem_engine {
@@ -39,11 +51,11 @@ struct idem_engine {
     struct idem_live_table *live;
 
     struct idem_list queue;   /* Items that wait for a batch. */
+    struct idem_list apart;   /* Items of flights, each to be run in a batch of its own. */
     struct idem_list waiting; /* Requests by deadline: struct idem_request.node. */
     struct idem_list calling; /* Flights with the port. */
+    bool late; /* Something was submitted behind the last step: a pipelined request. */
     struct idem_list done_requests;
-    struct idem_list done_reads;
-    struct idem_list done_due_reads;
 
     struct idem_engine_batch *batches;
     size_t batch_count;
@@ -53,7 +65,7 @@ struct idem_engine {
     struct idem_list free_sends;
     struct idem_list free_recoveries;
 
-    size_t requests;       /* Submitted and not on the done list yet. */
+    size_t tasks;          /* Submitted and not back yet. */
     size_t reads;          /* Likewise. */
     int64_t retry_at_us;   /* Monotonic: the store refused, no batch before this. 0: no pause. */
     int64_t pause_us;      /* The last pause; doubles while the store refuses. */
@@ -61,7 +73,9 @@ struct idem_engine {
     int64_t due_hint_us;   /* Wall: the earliest time a commit planned since a worker asked. */
     bool reserve_low;
     bool draining;
+    bool hurried;
     struct idem_engine_stats stats;
+    struct idem_call_stats *call_stats; /* One for every entry of the rules' providers. */
 };
 
 /* flight.c */
@@ -89,6 +103,31 @@ void idem_flight_recover(struct idem_engine *engine,
 /* The flight's command came back. */
 void idem_flight_settled(struct idem_engine *engine, struct idem_flight *flight);
 
+/* Puts the next command that is set apart, and whose time has come, into `batch`; how many. */
+size_t idem_flight_form_apart(struct idem_engine *engine, struct idem_engine_batch *batch);
+
+/* Monotonic time at which the next one's time comes, or INT64_MAX. */
+int64_t idem_flight_apart_us(const struct idem_engine *engine);
+
+/* The process ends: what the store keeps refusing is given up, and found by the next one. */
+void idem_flight_leave_apart(struct idem_engine *engine);
+
+/* task.c */
+
+/* The task's command came back. */
+void idem_task_came_back(struct idem_engine *engine, struct idem_task *task);
+
+/* Takes a queued task out and gives it back, unless a run of it was not answered. */
+void idem_task_end_queued(struct idem_engine *engine, struct idem_task *task);
+
+/* tally.c: each number of the stats is counted in one place; these are what needs a thought. */
+
+/* A command is durable: did it bring its intent to an end? */
+void idem_tally_durable(struct idem_engine *engine, const struct idem_store_item *item);
+
+/* A call came back from the port. */
+void idem_tally_call(struct idem_engine *engine, const struct idem_flight *flight);
+
 /* request.c */
 
 /* Each ends the request: it is on the done list afterwards. */
@@ -114,6 +153,9 @@ void idem_engine_seed(struct idem_engine *engine, struct idem_command *command);
 
 /* Remembers when an intent that nobody acts on is due. */
 void idem_engine_note_due(struct idem_engine *engine, const struct idem_intent *intent);
+
+/* Whether anything can be recorded at all: not stopping, not broken. */
+bool idem_engine_can_record(const struct idem_engine *engine);
 
 /* No batch for a while: the store refused. */
 void idem_engine_pause(struct idem_engine *engine);

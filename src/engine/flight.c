@@ -4,11 +4,18 @@
  * A flight is taken before the command that may need it is queued, so a granted send always has its
  * place on the wire and its place in the queue for settling: nothing that was dispatched can find
  * the engine full. A settle is repeated until it is durable; the call never is (R26).
+ *
+ * A settle that the store refuses although it was alone (CONFLICT) must not be in the way of
+ * others: in one batch with them it would have each of them run on its own. It is set apart: from
+ * then on it runs in a batch of its own, each time after a longer pause, and is never dropped.
  */
 #include "engine/engine_internal.h"
 
 #include "base/bug.h"
 #include "base/crash.h"
+
+#define APART_FIRST_US (20 * IDEM_US_PER_MS)
+#define APART_MAX_US   (60 * IDEM_US_PER_SECOND)
 
 struct idem_flight *idem_flight_take(struct idem_engine *engine, bool is_recovery)
 {
@@ -25,6 +32,12 @@ struct idem_flight *idem_flight_take(struct idem_engine *engine, bool is_recover
     return flight;
 }
 
+static void not_refused(struct idem_engine *engine, struct idem_flight *flight)
+{
+    engine->stats.settles_stuck -= flight->refusals > 0 ? 1 : 0;
+    flight->refusals = 0;
+}
+
 void idem_flight_give_back(struct idem_engine *engine, struct idem_flight *flight)
 {
     IDEM_ASSERT(flight->state == IDEM_FLIGHT_HELD || flight->state == IDEM_FLIGHT_SETTLING);
@@ -33,6 +46,7 @@ void idem_flight_give_back(struct idem_engine *engine, struct idem_flight *fligh
         live->flight = NULL;
         idem_live_drop(engine->live, &flight->scope);
     }
+    not_refused(engine, flight);
     flight->state = IDEM_FLIGHT_FREE;
     flight->scope = (struct idem_scope){ .bytes = { 0 } };
     idem_list_push(flight->is_recovery ? &engine->free_recoveries : &engine->free_sends,
@@ -52,6 +66,7 @@ void idem_flight_attach(struct idem_engine *engine,
 static void queue_command(struct idem_engine *engine, struct idem_flight *flight)
 {
     idem_engine_seed(engine, &flight->item.command);
+    flight->item.owner = IDEM_OWNER_FLIGHT;
     flight->item.outcome = &flight->outcome;
     flight->item.answer = IDEM_STORE_NONE;
     flight->state = IDEM_FLIGHT_SETTLING;
@@ -127,6 +142,7 @@ void idem_flight_call(struct idem_engine *engine, struct idem_flight *flight)
     IDEM_ASSERT(command->mono_us > 0);
     flight->call.kind = call_kind(release->kind);
     flight->call.effect = flight->outcome.intent.effect;
+    flight->call.trace = flight->outcome.intent.trace;
     flight->call.evidence = (struct idem_evidence){ .source = IDEM_SOURCE_NONE };
     /*
      * Monotonic time was read before the granting transaction began, so this errs to the early
@@ -136,6 +152,7 @@ void idem_flight_call(struct idem_engine *engine, struct idem_flight *flight)
         release->not_after_us != 0 ? release->not_after_us : flight->outcome.intent.lease_end_us;
     flight->call.not_after_us = command->mono_us + (granted_end_us - command->now_us);
     flight->asked_us = idem_clock_wall_us(engine->options.clock);
+    flight->called_us = idem_clock_mono_us(engine->options.clock);
 
     if (flight->call.kind == IDEM_CALL_SEND) {
         engine->stats.sends += 1;
@@ -162,6 +179,7 @@ void idem_flight_reap_calls(struct idem_engine *engine)
         struct idem_flight *flight = IDEM_CONTAINER_OF(call, struct idem_flight, call);
         IDEM_ASSERT(flight->state == IDEM_FLIGHT_CALLING);
         IDEM_ASSERT(call->evidence.source == idem_call_source(call->kind));
+        idem_tally_call(engine, flight);
         idem_list_remove(&engine->calling, &flight->node);
         idem_crash_point(call->kind == IDEM_CALL_SEND ? "answer-received" : "ask-answered");
         queue_evidence(engine, flight);
@@ -205,11 +223,68 @@ static void act_on_release(struct idem_engine *engine, struct idem_flight *fligh
     IDEM_UNREACHABLE();
 }
 
+size_t idem_flight_form_apart(struct idem_engine *engine, struct idem_engine_batch *batch)
+{
+    int64_t now_us = idem_clock_mono_us(engine->options.clock);
+    struct idem_flight *flight = NULL;
+    IDEM_LIST_FOREACH (node, &engine->apart) {
+        flight = IDEM_CONTAINER_OF(node, struct idem_flight, item.node);
+        if (flight->again_us <= now_us || engine->options.store->broken) {
+            break;
+        }
+        flight = NULL;
+    }
+    if (flight == NULL) {
+        return 0;
+    }
+    struct idem_list alone = { .count = 0 };
+    idem_list_remove(&engine->apart, &flight->item.node);
+    idem_list_push(&alone, &flight->item.node);
+    size_t count = idem_batch_form(batch, engine->batches, engine->batch_count, &alone);
+    if (count == 0) { /* Somebody has its subject at the moment. */
+        flight->again_us = now_us + APART_FIRST_US;
+        idem_list_join(&engine->apart, &alone);
+    }
+    return count;
+}
+
+int64_t idem_flight_apart_us(const struct idem_engine *engine)
+{
+    int64_t at_us = INT64_MAX;
+    IDEM_LIST_FOREACH (node, &engine->apart) {
+        const struct idem_flight *flight = IDEM_CONTAINER_OF(node, struct idem_flight, item.node);
+        at_us = flight->again_us < at_us ? flight->again_us : at_us;
+    }
+    return at_us;
+}
+
+void idem_flight_leave_apart(struct idem_engine *engine)
+{
+    struct idem_list_node *node = NULL;
+    while ((node = idem_list_pop(&engine->apart)) != NULL) {
+        idem_flight_give_back(engine, IDEM_CONTAINER_OF(node, struct idem_flight, item.node));
+    }
+}
+
+static void set_apart(struct idem_engine *engine, struct idem_flight *flight)
+{
+    int64_t pause_us = APART_FIRST_US;
+    for (unsigned i = 0; i < flight->refusals && pause_us < APART_MAX_US; i++) {
+        pause_us *= 2;
+    }
+    engine->stats.settles_stuck += flight->refusals == 0 ? 1 : 0;
+    flight->refusals += 1;
+    flight->again_us = idem_clock_mono_us(engine->options.clock) +
+                       (pause_us < APART_MAX_US ? pause_us : APART_MAX_US);
+    idem_list_push(&engine->apart, &flight->item.node);
+}
+
 void idem_flight_settled(struct idem_engine *engine, struct idem_flight *flight)
 {
     IDEM_ASSERT(flight->state == IDEM_FLIGHT_SETTLING);
     enum idem_store_answer answer = flight->item.answer;
     if (answer == IDEM_STORE_DURABLE) {
+        not_refused(engine, flight);
         idem_engine_note_due(engine, &flight->outcome.intent);
         act_on_release(engine, flight);
         return;
@@ -227,6 +302,13 @@ void idem_flight_settled(struct idem_engine *engine, struct idem_flight *flight)
         idem_engine_seed(engine, command); /* Nothing was written: as if it came now. */
         command->now_us = 0;
     }
-    idem_list_push_front(&engine->queue, &flight->item.node);
-    idem_engine_pause(engine);
+    if (answer != IDEM_STORE_CONFLICT) {
+        idem_list_push_front(&engine->queue, &flight->item.node);
+        idem_engine_pause(engine);
+        return;
+    }
+    set_apart(engine, flight);
+    if (engine->hurried) {
+        idem_flight_leave_apart(engine);
+    }
 }

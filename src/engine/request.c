@@ -20,7 +20,7 @@ static void finish(struct idem_engine *engine, struct idem_request *request)
         idem_flight_give_back(engine, request->flight);
         request->flight = NULL;
     }
-    engine->requests -= 1;
+    engine->stats.requests -= 1;
     idem_list_push(&engine->done_requests, &request->node);
 }
 
@@ -30,6 +30,7 @@ void idem_request_finish_problem(struct idem_engine *engine,
 {
     request->reply = IDEM_REPLY_PROBLEM;
     request->problem = problem;
+    engine->stats.problems[problem] += 1;
     if (problem == IDEM_PROBLEM_UNAVAILABLE || problem == IDEM_PROBLEM_OUTCOME_UNKNOWN ||
         problem == IDEM_PROBLEM_IN_PROGRESS) {
         request->retry_after_us = BUSY_RETRY_AFTER_US;
@@ -40,6 +41,7 @@ void idem_request_finish_problem(struct idem_engine *engine,
 void idem_request_finish_operation(struct idem_engine *engine, struct idem_request *request)
 {
     request->reply = IDEM_REPLY_OPERATION;
+    engine->stats.operations += 1;
     request->retry_after_us = BUSY_RETRY_AFTER_US;
     finish(engine, request);
 }

@@ -16,6 +16,9 @@
  *                    that differ here would differ between a proxy and us.
  *   Nothing idle     An idle connection holds no buffer: reads land in the server's, and only what
  *                    is incomplete is copied.
+ *   One budget       What is incomplete is counted over all connections. Above the budget whoever
+ *                    has half a request is refused when it sends more; a request that comes in one
+ *                    piece is served, so a flood of halves does not shut out honest callers.
  *   Noticing         The socket is read also while the owner works, so a FIN or a reset is seen at
  *                    once (unless `early` is full: who sends so much is not leaving). After a FIN
  *                    the answer is still sent; after a reset there is nobody.
@@ -42,18 +45,36 @@ static const enum idem_deadline deadline_of[IDEM_CONNECTION_STATE_COUNT] = {
 
 /* Closing ------------------------------------------------------------------------------------- */
 
+static void pending_count(struct idem_connection *connection, size_t held)
+{
+    struct idem_server *server = connection->server;
+    IDEM_ASSERT(server->pending >= connection->pending);
+    server->pending = server->pending - connection->pending + held;
+    connection->pending = held;
+}
+
 static void on_closed(uv_handle_t *handle)
 {
     struct idem_connection *connection = handle->data;
     struct idem_server *server = connection->server;
     IDEM_ASSERT(connection->exchange == NULL);
 
+    pending_count(connection, 0);
     idem_list_remove(&server->connections, &connection->listed);
     server->crowded_count -= connection->crowded ? 1 : 0;
     idem_bytes_free(&connection->head);
     idem_bytes_free(&connection->early);
     free(connection);
     idem_server_handle_closed(server);
+}
+
+static void owner_tell_gone(struct idem_server *server, struct idem_exchange *exchange)
+{
+    if (!exchange->gone) {
+        exchange->gone = true;
+        server->stats.gone += 1;
+        server->options.ops->gone(server->options.context, exchange);
+    }
 }
 
 /* Parts the exchange from the connection; the owner is told if it has it. */
@@ -69,11 +90,7 @@ static void exchange_lose(struct idem_connection *connection, bool owned)
         idem_exchange_free(exchange);
         return;
     }
-    if (!exchange->gone) {
-        const struct idem_server_options *options = &connection->server->options;
-        exchange->gone = true;
-        options->ops->gone(options->context, exchange);
-    }
+    owner_tell_gone(connection->server, exchange);
 }
 
 void idem_connection_close(struct idem_connection *connection)
@@ -84,6 +101,7 @@ void idem_connection_close(struct idem_connection *connection)
     bool owned = connection->state == IDEM_CONNECTION_BUSY;
     connection->state = IDEM_CONNECTION_CLOSED;
     idem_deadline_clear(connection);
+    idem_turn_begin(connection); /* That is, it does not wait for one any more. */
     if (!uv_is_closing((uv_handle_t *)&connection->tcp)) {
         uv_close((uv_handle_t *)&connection->tcp, on_closed);
     }
@@ -142,6 +160,7 @@ static void refuse(struct idem_connection *connection, enum idem_net_refusal ref
 {
     const struct idem_server_options *options = &connection->server->options;
     struct idem_net_reply reply = { 0 };
+    connection->server->stats.refused[refusal] += 1;
     options->ops->refusal(options->context, refusal, &reply);
 
     idem_exchange_free(connection->exchange);
@@ -154,11 +173,8 @@ static void refuse(struct idem_connection *connection, enum idem_net_refusal ref
 
 static void tell_gone(struct idem_connection *connection)
 {
-    struct idem_exchange *exchange = connection->exchange;
-    if (connection->state == IDEM_CONNECTION_BUSY && !exchange->gone) {
-        const struct idem_server_options *options = &connection->server->options;
-        exchange->gone = true;
-        options->ops->gone(options->context, exchange);
+    if (connection->state == IDEM_CONNECTION_BUSY) {
+        owner_tell_gone(connection->server, connection->exchange);
     }
 }
 
@@ -172,6 +188,8 @@ static void dispatch(struct idem_connection *connection)
     connection->last = connection->said.closes;
     connection->state = IDEM_CONNECTION_BUSY;
     idem_deadline_clear(connection);
+    connection->server->stats.requests += 1;
+    connection->turn_served += 1;
     options->ops->request(options->context, exchange);
     if (connection->ended) {
         tell_gone(connection);
@@ -381,7 +399,8 @@ static size_t consume(struct idem_connection *connection, struct idem_str text)
     IDEM_ASSERT(!connection->consuming);
 
     connection->consuming = true;
-    while (used < text.len && connection->state <= IDEM_CONNECTION_BODY) {
+    while (used < text.len && connection->state <= IDEM_CONNECTION_BODY &&
+           connection->turn_served < IDEM_NET_TURN_MAX) {
         struct idem_str rest = idem_str_slice(text, used, text.len);
         if (connection->state == IDEM_CONNECTION_BODY) {
             used += body_take(connection, rest);
@@ -394,8 +413,31 @@ static size_t consume(struct idem_connection *connection, struct idem_str text)
         }
         used += head_take(connection, rest);
     }
+    if (connection->state == IDEM_CONNECTION_BUSY) {
+        connection->turn_served = 0; /* The owner's pace is not the caller's. */
+    }
     connection->consuming = false;
     return used;
+}
+
+/* Counts what is held for what is no complete request; refuses who holds it above the budget. */
+static void pending_follow(struct idem_connection *connection)
+{
+    const struct idem_server *server = connection->server;
+    const struct idem_exchange *exchange = connection->exchange;
+    size_t held = connection->head.max + connection->early.max;
+    if (exchange != NULL && connection->state != IDEM_CONNECTION_BUSY) {
+        held += sizeof(*exchange) + exchange->head.max + exchange->body.max;
+    }
+    pending_count(connection, held);
+    bool half = connection->state == IDEM_CONNECTION_HEAD ||
+                connection->state == IDEM_CONNECTION_BODY || connection->yielded;
+    if (half && server->pending > server->options.pending_max) {
+        refuse(connection, IDEM_NET_CROWDED);
+        idem_turn_begin(connection);
+        idem_bytes_free(&connection->early);
+        pending_count(connection, 0);
+    }
 }
 
 /* Reading ------------------------------------------------------------------------------------- */
@@ -450,14 +492,32 @@ static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *buf)
         input_take(connection, (struct idem_str){ .data = buf->base, .len = (size_t)count });
     }
     idem_connection_resume(connection);
+    if (count > 0 && (size_t)count < buf->len && !connection->yielded) {
+        connection->turn_served = 0; /* libuv turns to others; after a full read it reads on. */
+    }
+}
+
+static bool reading_is_wanted(const struct idem_connection *connection)
+{
+    const struct idem_server *server = connection->server;
+    if (connection->ended || connection->yielded) {
+        return false;
+    }
+    if (is_discarding(connection)) {
+        return connection->discarded < IDEM_NET_LINGER_MAX;
+    }
+    if (connection->state <= IDEM_CONNECTION_BODY) {
+        return true;
+    }
+    /* Its own answer makes it read again, so nobody has to be woken when the budget has room. */
+    return connection->early.len < IDEM_NET_EARLY_MAX &&
+           server->pending <= server->options.pending_max;
 }
 
 static void reading_follow(struct idem_connection *connection)
 {
     uv_stream_t *stream = (uv_stream_t *)&connection->tcp;
-    size_t held = is_discarding(connection) ? connection->discarded : connection->early.len;
-    size_t held_max = is_discarding(connection) ? IDEM_NET_LINGER_MAX : IDEM_NET_EARLY_MAX;
-    bool wanted = !connection->ended && held < held_max;
+    bool wanted = reading_is_wanted(connection);
     if (wanted == connection->reading) {
         return;
     }
@@ -475,6 +535,9 @@ static void reading_follow(struct idem_connection *connection)
 /* True if nothing can follow any more: one side has ended and nothing complete is left. */
 static bool is_finished(const struct idem_connection *connection)
 {
+    if (connection->yielded) {
+        return false;
+    }
     if (connection->state == IDEM_CONNECTION_LINGER) {
         return connection->ended || connection->discarded >= IDEM_NET_LINGER_MAX;
     }
@@ -484,23 +547,33 @@ static bool is_finished(const struct idem_connection *connection)
     return connection->ended && connection->state <= IDEM_CONNECTION_BODY;
 }
 
+static void early_consume(struct idem_connection *connection)
+{
+    if (connection->state != IDEM_CONNECTION_IDLE || connection->yielded) {
+        return;
+    }
+    size_t used = consume(connection, idem_bytes_str(&connection->early));
+    idem_bytes_drop(&connection->early, used);
+    if (connection->state == IDEM_CONNECTION_IDLE && connection->early.len > 0) {
+        idem_turn_yield(connection);
+    }
+}
+
 void idem_connection_resume(struct idem_connection *connection)
 {
     if (connection->consuming || connection->state == IDEM_CONNECTION_CLOSED) {
         return;
     }
-    if (connection->state == IDEM_CONNECTION_IDLE && connection->early.len > 0) {
-        size_t used = consume(connection, idem_bytes_str(&connection->early));
-        idem_bytes_drop(&connection->early, used);
+    early_consume(connection);
+    if (is_discarding(connection)) {
+        idem_bytes_free(&connection->early);
     }
+    pending_follow(connection);
     if (is_finished(connection)) {
         idem_connection_close(connection);
     }
     if (connection->state == IDEM_CONNECTION_CLOSED) {
         return;
-    }
-    if (is_discarding(connection)) {
-        idem_bytes_free(&connection->early);
     }
     reading_follow(connection);
     enum idem_deadline wanted = deadline_of[connection->state];
@@ -556,12 +629,17 @@ bool idem_connection_accept(struct idem_server *server)
     int rc = uv_tcp_init(server->options.loop, &connection->tcp);
     IDEM_ASSERT(rc == 0); /* Makes no socket yet. */
     server->handles_open += 1;
+    server->stats.accepted += 1;
     server->crowded_count += connection->crowded ? 1 : 0;
     idem_list_push(&server->connections, &connection->listed);
 
     uv_stream_t *stream = (uv_stream_t *)&connection->tcp;
-    if (uv_accept((uv_stream_t *)&server->listener, stream) != 0 ||
-        server->crowded_count > IDEM_NET_CROWDED_MAX) {
+    if (uv_accept((uv_stream_t *)&server->listener, stream) != 0) {
+        idem_connection_close(connection);
+        return true;
+    }
+    if (server->crowded_count > IDEM_NET_CROWDED_MAX) {
+        server->stats.refused[IDEM_NET_CROWDED] += 1;
         idem_connection_close(connection);
         return true;
     }

@@ -23,6 +23,8 @@
 /* What is read and thrown away behind a last answer, so that the caller gets to read it. */
 #define IDEM_NET_LINGER_MAX ((size_t)256 * 1024)
 #define IDEM_NET_LINGER_US  INT64_C(2000000)
+/* Requests that a connection has answered at once, before others get their turn. */
+#define IDEM_NET_TURN_MAX 8
 /* Connections above the limit that are being told so; above these they are just closed. */
 #define IDEM_NET_CROWDED_MAX 128
 
@@ -68,12 +70,15 @@ struct idem_exchange {
 
 struct idem_connection {
     uv_tcp_t tcp;
-    uv_shutdown_t shutdown;
-    llhttp_t parser;
+    union {
+        llhttp_t parser;
+        uv_shutdown_t shutdown; /* From LINGER on, when nothing is parsed any more. */
+    };
     struct idem_server *server;
     struct idem_exchange *exchange; /* From the end of a head until the answer. */
     struct idem_list_node listed;   /* In server->connections. */
     struct idem_list_node timed;    /* In server->deadlines[deadline]. */
+    struct idem_list_node yielding; /* In server->yielded. */
     int64_t deadline_us;            /* Monotonic. */
     enum idem_deadline deadline;
     enum idem_connection_state state;
@@ -84,8 +89,10 @@ struct idem_connection {
     struct idem_bytes early;
     struct idem_chunks chunks;
     uint64_t body_left; /* Not chunked: what is to come. */
+    size_t pending;     /* What this connection adds to server->pending. */
     size_t discarded;
     unsigned request_no;
+    unsigned turn_served;  /* Requests answered at once in this turn. */
     unsigned fields_seen;  /* By llhttp. */
     bool message_complete; /* Says llhttp. */
     bool blank_seen;       /* The one empty line that may precede a request. */
@@ -93,6 +100,7 @@ struct idem_connection {
     bool ended;            /* The caller has sent its FIN. */
     bool reading;
     bool consuming; /* idem_connection_consume() is on the stack and goes on by itself. */
+    bool yielded;   /* Its next request waits for its turn. */
     bool crowded;
     bool starved; /* No memory for the body: nothing can be said about the request. */
 };
@@ -102,6 +110,7 @@ struct idem_server {
     uv_tcp_t listener;
     uv_tcp_t surplus; /* Takes and closes a connection for which there is no memory. */
     uv_timer_t timer;
+    uv_idle_t turns;
     llhttp_settings_t parser_settings;
     size_t handles_open;
     bool listening;
@@ -111,7 +120,10 @@ struct idem_server {
     bool accept_waiting; /* A connection waits for `surplus` to be closed. */
     uint16_t port;
     size_t crowded_count;
+    size_t pending;                 /* Bytes held for what is not a complete request yet. */
+    struct idem_server_stats stats; /* Without `connections`. */
     struct idem_list connections;
+    struct idem_list yielded;
     struct idem_list deadlines[IDEM_DEADLINE_COUNT];
     int64_t durations_us[IDEM_DEADLINE_COUNT];
     int64_t armed_us; /* When the timer fires; zero if it does not. */
@@ -127,6 +139,15 @@ void idem_deadline_set(struct idem_connection *connection, enum idem_deadline de
 void idem_deadline_clear(struct idem_connection *connection);
 /* Expires what is due. The server's timer calls it. */
 void idem_deadline_sweep(uv_timer_t *timer);
+
+/* turn.c */
+
+/* Lets the others go first: its early bytes wait for the next round of the loop. */
+void idem_turn_yield(struct idem_connection *connection);
+/* A new turn, also for a connection that waits for it. */
+void idem_turn_begin(struct idem_connection *connection);
+/* Gives everybody who has yielded a turn. The server's idle handle calls it. */
+void idem_turn_next(uv_idle_t *turns);
 
 /* answer.c */
 

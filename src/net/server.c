@@ -1,7 +1,8 @@
 /*
  * The listener and the life of the whole.
  *
- * A server holds the loop's handles: the listener, one timer, a spare socket and the connections.
+ * A server holds the loop's handles: the listener, one timer, the turns, a spare socket and the
+ * connections.
  * Each is counted from its initialisation to its close callback, so `closed` is a fact and not a
  * hope, and destroy can assert it. Nothing refers to the server from an exchange whose connection
  * is gone, so an owner may end such an exchange even after the destruction.
@@ -21,6 +22,7 @@ struct idem_server_options idem_server_options_default(void)
         .connections_max = 10000,
         .head_max = (size_t)16 * 1024,
         .body_max = (size_t)64 * 1024,
+        .pending_max = (size_t)32 * 1024 * 1024,
         .head_timeout_us = 10 * IDEM_US_PER_SECOND,
         .body_timeout_us = 20 * IDEM_US_PER_SECOND,
         .idle_timeout_us = 75 * IDEM_US_PER_SECOND,
@@ -168,8 +170,11 @@ static void server_init(struct idem_server *server, const struct idem_server_opt
     rc = uv_timer_init(options->loop, &server->timer);
     IDEM_ASSERT(rc == 0); /* Always succeeds. */
     server->listener.data = server;
+    rc = uv_idle_init(options->loop, &server->turns);
+    IDEM_ASSERT(rc == 0); /* Always succeeds. */
     server->timer.data = server;
-    server->handles_open = 2;
+    server->turns.data = server;
+    server->handles_open = 3;
     server->listening = true;
 }
 
@@ -181,6 +186,7 @@ enum idem_err idem_server_open(const struct idem_server_options *options,
     IDEM_ASSERT(options->ops != NULL);
     IDEM_ASSERT(options->head_max > 0);
     IDEM_ASSERT(options->body_max <= INT64_MAX);
+    IDEM_ASSERT(options->pending_max > 0);
     IDEM_ASSERT(options->head_timeout_us > 0 && options->body_timeout_us > 0);
     IDEM_ASSERT(options->idle_timeout_us > 0 && options->write_timeout_us > 0);
 
@@ -194,6 +200,7 @@ enum idem_err idem_server_open(const struct idem_server_options *options,
     if (rc != 0) {
         uv_close((uv_handle_t *)&server->listener, on_abandoned);
         uv_close((uv_handle_t *)&server->timer, on_abandoned);
+        uv_close((uv_handle_t *)&server->turns, on_abandoned);
         return idem_error_set(reterr, IDEM_E_SYSTEM, "listen on %s port %u: %s", options->host,
                               (unsigned)options->port, uv_strerror(rc));
     }
@@ -210,6 +217,13 @@ uint16_t idem_server_port(const struct idem_server *server)
 size_t idem_server_connections(const struct idem_server *server)
 {
     return server->connections.count - server->crowded_count;
+}
+
+struct idem_server_stats idem_server_stats(const struct idem_server *server)
+{
+    struct idem_server_stats stats = server->stats;
+    stats.connections = idem_server_connections(server);
+    return stats;
 }
 
 void idem_server_drain(struct idem_server *server)
@@ -240,6 +254,7 @@ void idem_server_close(struct idem_server *server)
         idem_connection_close(IDEM_CONTAINER_OF(node, struct idem_connection, listed));
     }
     uv_close((uv_handle_t *)&server->timer, on_closed);
+    uv_close((uv_handle_t *)&server->turns, on_closed);
 }
 
 bool idem_server_closed(const struct idem_server *server)

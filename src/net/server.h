@@ -53,7 +53,7 @@ enum idem_net_refusal {
     IDEM_NET_BODY_TOO_LARGE, /* 413 */
     IDEM_NET_HEAD_TOO_LARGE, /* 431, also too many fields. */
     IDEM_NET_NOT_SUPPORTED,  /* 501: a transfer coding other than chunked. */
-    IDEM_NET_CROWDED,        /* 503: too many connections. */
+    IDEM_NET_CROWDED,        /* 503: too many connections, or bytes of incomplete requests. */
     IDEM_NET_REFUSAL_COUNT
 };
 
@@ -88,6 +88,7 @@ struct idem_server_options {
     size_t connections_max;
     size_t head_max;          /* Bytes of request line and fields. */
     size_t body_max;          /* Bytes of body. */
+    size_t pending_max;       /* Bytes held for incomplete requests of all connections. */
     int64_t head_timeout_us;  /* From the first byte of a head to its end. */
     int64_t body_timeout_us;  /* From the end of the head to the end of the body. */
     int64_t idle_timeout_us;  /* Between requests, and before the first byte. */
@@ -96,7 +97,19 @@ struct idem_server_options {
     void *context;
 };
 
-/* head 16 KiB, body 64 KiB, 10,000 connections, 10 s head, 20 s body, 75 s idle, 20 s write. */
+/* Since the server was opened; for metrics. */
+struct idem_server_stats {
+    uint64_t accepted;                        /* Connections, also those refused as too many. */
+    uint64_t requests;                        /* Complete ones that the owner got. */
+    uint64_t refused[IDEM_NET_REFUSAL_COUNT]; /* Also a crowd that was closed without a word. */
+    uint64_t gone;                            /* Callers who left before their answer. */
+    size_t connections;                       /* Now; idem_server_connections(). */
+};
+
+/*
+ * head 16 KiB, body 64 KiB, pending 32 MiB, 10,000 connections, 10 s head, 20 s body, 75 s idle,
+ * 20 s write.
+ */
 struct idem_server_options idem_server_options_default(void);
 
 /*
@@ -109,6 +122,7 @@ enum idem_err idem_server_open(const struct idem_server_options *options,
 
 uint16_t idem_server_port(const struct idem_server *server);
 size_t idem_server_connections(const struct idem_server *server);
+struct idem_server_stats idem_server_stats(const struct idem_server *server);
 
 const struct idem_net_request *idem_exchange_request(const struct idem_exchange *exchange);
 

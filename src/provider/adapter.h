@@ -53,6 +53,17 @@ struct idem_adapter {
                    const struct idem_wire_answer *answer,
                    struct idem_buf *buf,
                    struct idem_evidence *ret_evidence);
+
+    /*
+     * A page of a listing: its request, and the reading of a complete answer into `listed`,
+     * `count`, `more`, `cursor` (text into listing->kept); false: not usable, and `cursor` is as
+     * it was. Both NULL: nothing is listed.
+     */
+    void (*list_request)(const struct idem_listing *listing,
+                         struct idem_str credential,
+                         struct idem_buf *buf,
+                         struct idem_wire_request *ret_request);
+    bool (*list_decode)(const struct idem_wire_answer *answer, struct idem_listing *listing);
 };
 
 #endif /* IDEM_PROVIDER_ADAPTER_H */

@@ -16,6 +16,8 @@
  * A success under another id or with another amount is passed on as it is: the core compares, and
  * shows the difference to a person. A member that is there must be what the protocol says; one bad
  * member makes the whole answer unreadable. JSON null counts as absent.
+ *
+ * Listings are in bridge_list.c.
  */
 #include "provider/bridge.h"
 
@@ -25,11 +27,11 @@
 #include "base/currency.h"
 #include "base/json.h"
 #include "base/money.h"
+#include "provider/bridge_internal.h"
 
 #define TOKENS_MAX 256 /* Of an answer; a longer one is unreadable. */
 
-/* The protocol's words. They are wire, so they are written out here and not borrowed from core. */
-static const char *const kind_words[IDEM_EFFECT_KIND_COUNT] = {
+const char *const idem_bridge_kind_words[IDEM_EFFECT_KIND_COUNT] = {
     [IDEM_EFFECT_KIND_CHARGE] = "charge",   [IDEM_EFFECT_KIND_AUTHORIZE] = "authorize",
     [IDEM_EFFECT_KIND_CAPTURE] = "capture", [IDEM_EFFECT_KIND_CANCEL] = "cancel",
     [IDEM_EFFECT_KIND_REFUND] = "refund",
@@ -85,7 +87,7 @@ static void member_add_unless_empty(struct idem_buf *buf, const char *name, stru
     }
 }
 
-static bool makes_payment(enum idem_effect_kind kind)
+bool idem_bridge_makes_payment(enum idem_effect_kind kind)
 {
     return kind == IDEM_EFFECT_KIND_CHARGE || kind == IDEM_EFFECT_KIND_AUTHORIZE;
 }
@@ -105,11 +107,11 @@ static void bridge_encode(const struct idem_effect_order *order, struct idem_buf
 
     idem_buf_add(buf, IDEM_STR("{\"id\":"));
     idem_json_add_string(buf, effect->id);
-    member_add(buf, "kind", idem_str_from(kind_words[effect->kind]));
+    member_add(buf, "kind", idem_str_from(idem_bridge_kind_words[effect->kind]));
     member_add(buf, "amount", idem_buf_str(&amount));
     member_add(buf, "currency", effect->currency);
     member_add(buf, "order_no", order->order_no);
-    if (makes_payment(effect->kind)) {
+    if (idem_bridge_makes_payment(effect->kind)) {
         member_add(buf, "method", order->method);
         member_add_unless_empty(buf, "description", order->description);
     } else {
@@ -119,10 +121,10 @@ static void bridge_encode(const struct idem_effect_order *order, struct idem_buf
     idem_buf_add_char(buf, '}');
 }
 
-static void header_add(struct idem_wire_request *request,
-                       struct idem_buf *buf,
-                       const char *name,
-                       struct idem_str value)
+void idem_bridge_header_add(struct idem_wire_request *request,
+                            struct idem_buf *buf,
+                            const char *name,
+                            struct idem_str value)
 {
     size_t start = buf->len;
 
@@ -155,13 +157,13 @@ static void bridge_request(enum idem_call_kind kind,
     }
     request.path = idem_str_slice(idem_buf_str(buf), start, SIZE_MAX);
     if (credential.len > 0) {
-        header_add(&request, buf, "Authorization: Bearer ", credential);
+        idem_bridge_header_add(&request, buf, "Authorization: Bearer ", credential);
     }
     if (kind != IDEM_CALL_QUERY) {
-        header_add(&request, buf, "Content-Type: ", IDEM_STR("application/json"));
+        idem_bridge_header_add(&request, buf, "Content-Type: ", IDEM_STR("application/json"));
     }
     if (kind == IDEM_CALL_SEND) {
-        header_add(&request, buf, "Idempotency-Key: ", effect->id);
+        idem_bridge_header_add(&request, buf, "Idempotency-Key: ", effect->id);
         request.body = effect->request;
     }
     *ret_request = request;
@@ -169,14 +171,11 @@ static void bridge_request(enum idem_call_kind kind,
 
 /* Answers. */
 
-/* False: it is there and is not text. Absent and null leave `*ret_text` empty. */
-static bool text_read(const struct idem_json *json,
-                      const char *name,
-                      struct idem_buf *buf,
-                      struct idem_str *ret_text)
+bool idem_bridge_text_read(const struct idem_json *json,
+                           size_t index,
+                           struct idem_buf *buf,
+                           struct idem_str *ret_text)
 {
-    size_t index = idem_json_member(json, 0, idem_str_from(name));
-
     if (index == 0 || json->tokens[index].kind == IDEM_JSON_NULL) {
         return true;
     }
@@ -190,8 +189,16 @@ static bool text_read(const struct idem_json *json,
     return !buf->full && idem_str_find(text, '\0') == text.len;
 }
 
-/* False: it is there and is not an amount of money. */
-static bool amount_read(struct idem_str text, struct idem_str currency, int64_t *ret_minor)
+static bool text_read(const struct idem_json *json,
+                      const char *name,
+                      struct idem_buf *buf,
+                      struct idem_str *ret_text)
+{
+    return idem_bridge_text_read(json, idem_json_member(json, 0, idem_str_from(name)), buf,
+                                 ret_text);
+}
+
+bool idem_bridge_amount_read(struct idem_str text, struct idem_str currency, int64_t *ret_minor)
 {
     if (text.len == 0) {
         return true;
@@ -215,7 +222,7 @@ static bool members_read(const struct idem_json *json,
            text_read(json, "code", buf, &evidence->code) &&
            text_read(json, "message", buf, &evidence->message) &&
            text_read(json, "amount", buf, &amount) &&
-           amount_read(amount, evidence->currency, &evidence->amount_minor);
+           idem_bridge_amount_read(amount, evidence->currency, &evidence->amount_minor);
 }
 
 static bool names_enough(enum naming naming,
@@ -287,4 +294,6 @@ const struct idem_adapter idem_bridge_adapter = {
     .encode = bridge_encode,
     .request = bridge_request,
     .decode = bridge_decode,
+    .list_request = idem_bridge_list_request,
+    .list_decode = idem_bridge_list_decode,
 };

@@ -15,6 +15,10 @@
  * The provider's text is bounded here, for all adapters. Code and message are for people and are
  * cut. Id, currency and reference are compared or used again: cut they would be other values, so an
  * answer in which one is too long is UNKNOWN.
+ *
+ * Listings have one place of their own, with room for a longer answer: reading one page at a time
+ * is fast enough for what is done once after a restore, and bounds the memory. A page that was not
+ * answered completely, or not as the adapter can read it, must be asked for again.
  */
 #include "provider/http_port.h"
 
@@ -29,6 +33,7 @@
 #define REQUEST_TEXT_MAX    4096             /* URL and header lines with the credential. */
 #define ANSWER_TEXT_MAX     IDEM_HTTP_ANSWER_BODY_MAX /* Text that an adapter unescapes. */
 #define FOREIGN_ID_MAX      64                        /* An id as a provider says it. */
+#define PAGE_BODY_MAX       ((size_t)64 * 1024)       /* As docs/bridge.md says. */
 
 static_assert(IDEM_CALL_MEMORY_MAX >= IDEM_ENTRY_MAX + IDEM_ACCOUNT_MAX + IDEM_REGION_MAX +
                                           FOREIGN_ID_MAX + IDEM_CURRENCY_LEN + IDEM_REFERENCE_MAX +
@@ -44,6 +49,15 @@ struct carrier {
     char request_memory[REQUEST_TEXT_MAX];
 };
 
+/* The page that is being asked for, if any. */
+struct lister {
+    struct idem_listing *listing; /* NULL: none. */
+    const struct idem_provider_entry *entry;
+    struct idem_http_call http;
+    char request_memory[REQUEST_TEXT_MAX];
+    char page_memory[PAGE_BODY_MAX];
+};
+
 struct http_port {
     struct idem_port port;
     struct idem_http_client *client;
@@ -52,6 +66,9 @@ struct http_port {
     struct carrier *carriers;
     size_t carrier_count;
     struct idem_list idle;
+    struct idem_list done; /* Calls and listings that have ended and wait to be reaped. */
+    struct idem_list listed;
+    struct lister lister;
     char answer_memory[ANSWER_TEXT_MAX]; /* For one decode at a time. */
 };
 
@@ -74,7 +91,54 @@ static const struct idem_provider_entry *entry_find(const struct http_port *http
     return NULL;
 }
 
-/* False: the text does not fit, which an entry with an absurd URL or credential can cause. */
+/*
+ * Completes what the adapter has written into `buf` and `wire` to a call that can be submitted.
+ * False: the text does not fit, which an entry with an absurd URL or credential can cause.
+ */
+static bool http_fill(struct idem_http_call *http,
+                      const struct idem_provider_entry *entry,
+                      const struct idem_wire_request *wire,
+                      struct idem_buf *buf)
+{
+    size_t url_at = buf->len;
+    int64_t timeout_us = entry->rules->request_timeout_us;
+
+    IDEM_ASSERT(wire->header_count <= IDEM_ARRAY_COUNT(wire->headers));
+    idem_buf_add(buf, idem_str_from(entry->base_url));
+    idem_buf_add(buf, wire->path);
+    idem_buf_add_char(buf, '\0');
+    if (buf->full) {
+        return false;
+    }
+    http->method = wire->method;
+    http->url = buf->data + url_at;
+    http->header_count = wire->header_count;
+    for (size_t i = 0; i < wire->header_count; i++) {
+        http->headers[i] = wire->headers[i];
+    }
+    http->body = wire->body;
+    http->timeout_us = timeout_us;
+    http->connect_timeout_us = timeout_us < CONNECT_TIMEOUT_MAX ? timeout_us : CONNECT_TIMEOUT_MAX;
+    return true;
+}
+
+static bool trace_add(struct carrier *carrier)
+{
+    struct idem_http_call *http = &carrier->http;
+    struct idem_buf *buf = &carrier->request;
+    size_t start = buf->len;
+
+    if (carrier->call->trace.len == 0) {
+        return true;
+    }
+    IDEM_ASSERT(http->header_count < IDEM_ARRAY_COUNT(http->headers));
+    idem_buf_add(buf, IDEM_STR("traceparent: "));
+    idem_buf_add(buf, carrier->call->trace);
+    http->headers[http->header_count] = idem_str_slice(idem_buf_str(buf), start, SIZE_MAX);
+    http->header_count += 1;
+    return !buf->full;
+}
+
 static bool request_build(struct carrier *carrier)
 {
     const struct idem_provider_entry *entry = carrier->entry;
@@ -85,29 +149,8 @@ static bool request_build(struct carrier *carrier)
     idem_buf_init(buf, carrier->request_memory, sizeof(carrier->request_memory));
     entry->adapter->request(call->kind, &call->effect, idem_str_from(entry->credential), buf,
                             &wire);
-    IDEM_ASSERT(wire.header_count <= IDEM_ARRAY_COUNT(wire.headers));
-
-    size_t url_at = buf->len;
-    idem_buf_add(buf, idem_str_from(entry->base_url));
-    idem_buf_add(buf, wire.path);
-    idem_buf_add_char(buf, '\0');
-    if (buf->full) {
-        return false;
-    }
-
-    int64_t timeout_us = entry->rules->request_timeout_us;
-    struct idem_http_call *http = &carrier->http;
-    http->method = wire.method;
-    http->url = buf->data + url_at;
-    http->header_count = wire.header_count;
-    for (size_t i = 0; i < wire.header_count; i++) {
-        http->headers[i] = wire.headers[i];
-    }
-    http->body = wire.body;
-    http->not_after_us = call->not_after_us;
-    http->timeout_us = timeout_us;
-    http->connect_timeout_us = timeout_us < CONNECT_TIMEOUT_MAX ? timeout_us : CONNECT_TIMEOUT_MAX;
-    return true;
+    carrier->http.not_after_us = call->not_after_us;
+    return http_fill(&carrier->http, entry, &wire, buf) && trace_add(carrier);
 }
 
 static enum idem_err port_submit(struct idem_port *port, struct idem_call *call)
@@ -215,33 +258,140 @@ static void evidence_fill(struct idem_call *call,
     IDEM_ASSERT(!buf.full);
 }
 
+static void call_finish(struct http_port *http, struct carrier *carrier)
+{
+    struct idem_call *call = carrier->call;
+    IDEM_ASSERT(call->carrier == carrier);
+
+    struct idem_evidence read = evidence_read(http, carrier);
+    evidence_fill(call, carrier->entry->rules, &read);
+    call->carrier = NULL;
+    carrier->call = NULL;
+    idem_list_push(&http->idle, &carrier->node);
+    idem_list_push(&http->done, &call->node);
+}
+
+/* Listings. */
+
+static const struct idem_provider_entry *lister_find(const struct http_port *http,
+                                                     struct idem_str name)
+{
+    for (size_t i = 0; i < http->entry_count; i++) {
+        const struct idem_provider_entry *entry = &http->entries[i];
+        if (idem_str_equal(entry->rules->entry, name) && entry->rules->listing &&
+            entry->adapter->list_request != NULL) {
+            return entry;
+        }
+    }
+    return NULL;
+}
+
+/* What it holds while nothing usable has come. */
+static void listing_reset(struct idem_listing *listing)
+{
+    listing->answered = false;
+    listing->count = 0;
+    listing->more = false;
+    idem_buf_init(&listing->kept, listing->memory, sizeof(listing->memory));
+}
+
+static enum idem_err port_list(struct idem_port *port, struct idem_listing *listing)
+{
+    struct http_port *http = http_port_from(port);
+    struct lister *lister = &http->lister;
+    const struct idem_provider_entry *entry = lister_find(http, listing->entry);
+    struct idem_wire_request wire = { .header_count = 0 };
+    struct idem_buf buf;
+
+    if (entry == NULL || lister->listing != NULL) {
+        return IDEM_E_LIMIT;
+    }
+    idem_buf_init(&buf, lister->request_memory, sizeof(lister->request_memory));
+    entry->adapter->list_request(listing, idem_str_from(entry->credential), &buf, &wire);
+    if (!http_fill(&lister->http, entry, &wire, &buf)) {
+        return IDEM_E_INVALID;
+    }
+    lister->http.not_after_us = INT64_MAX; /* A question may leave at any time. */
+    lister->http.answer_room = lister->page_memory;
+    lister->http.answer_room_size = sizeof(lister->page_memory);
+    enum idem_err err = idem_http_client_submit(http->client, &lister->http);
+    if (err != IDEM_OK) {
+        return err;
+    }
+    listing_reset(listing);
+    listing->carrier = lister;
+    lister->listing = listing;
+    lister->entry = entry;
+    return IDEM_OK;
+}
+
+static void listing_finish(struct http_port *http)
+{
+    struct lister *lister = &http->lister;
+    struct idem_listing *listing = lister->listing;
+    const struct idem_http_call *answer = &lister->http;
+
+    IDEM_ASSERT(listing != NULL);
+    IDEM_ASSERT(listing->carrier == lister);
+    if (answer->verdict == IDEM_HTTP_ANSWERED) {
+        struct idem_wire_answer wire = {
+            .status = answer->status,
+            .content_type = answer->content_type,
+            .body = answer->answer,
+            .retry_after_us = answer->retry_after_us,
+        };
+        listing->answered =
+            lister->entry->adapter->list_decode(&wire, listing) && !listing->kept.full;
+    }
+    if (!listing->answered) {
+        listing_reset(listing);
+    }
+    IDEM_ASSERT(listing->count <= IDEM_LISTING_MAX);
+    listing->carrier = NULL;
+    lister->listing = NULL;
+    idem_list_push(&http->listed, &listing->node);
+}
+
+/* The client hands over both kinds together; either reap takes all and keeps the other's. */
+static void collect(struct http_port *http)
+{
+    struct idem_list ended = { .count = 0 };
+    struct idem_list_node *node;
+
+    idem_http_client_reap(http->client, &ended);
+    while ((node = idem_list_pop(&ended)) != NULL) {
+        struct idem_http_call *answer = IDEM_CONTAINER_OF(node, struct idem_http_call, node);
+        if (answer == &http->lister.http) {
+            listing_finish(http);
+            continue;
+        }
+        call_finish(http, IDEM_CONTAINER_OF(answer, struct carrier, http));
+    }
+}
+
 static void port_reap(struct idem_port *port, struct idem_list *ret_done)
 {
     struct http_port *http = http_port_from(port);
-    struct idem_list done = { .count = 0 };
-    struct idem_list_node *node;
 
-    idem_http_client_reap(http->client, &done);
-    while ((node = idem_list_pop(&done)) != NULL) {
-        struct idem_http_call *answer = IDEM_CONTAINER_OF(node, struct idem_http_call, node);
-        struct carrier *carrier = IDEM_CONTAINER_OF(answer, struct carrier, http);
-        struct idem_call *call = carrier->call;
-        IDEM_ASSERT(call->carrier == carrier);
+    collect(http);
+    idem_list_join(ret_done, &http->done);
+}
 
-        struct idem_evidence read = evidence_read(http, carrier);
-        evidence_fill(call, carrier->entry->rules, &read);
-        call->carrier = NULL;
-        carrier->call = NULL;
-        idem_list_push(&http->idle, &carrier->node);
-        idem_list_push(ret_done, &call->node);
-    }
+static void port_reap_listings(struct idem_port *port, struct idem_list *ret_done)
+{
+    struct http_port *http = http_port_from(port);
+
+    collect(http);
+    idem_list_join(ret_done, &http->listed);
 }
 
 static void port_cancel(struct idem_port *port, struct idem_call *call)
 {
     struct carrier *carrier = call->carrier;
 
-    IDEM_ASSERT(carrier != NULL);
+    if (carrier == NULL) {
+        return; /* It has ended, and waits to be reaped. */
+    }
     IDEM_ASSERT(carrier->call == call);
     idem_http_client_cancel(http_port_from(port)->client, &carrier->http);
 }
@@ -251,6 +401,9 @@ static void port_destroy(struct idem_port *port)
     struct http_port *http = http_port_from(port);
 
     IDEM_ASSERT(http->idle.count == http->carrier_count);
+    IDEM_ASSERT(http->done.count == 0);
+    IDEM_ASSERT(http->listed.count == 0);
+    IDEM_ASSERT(http->lister.listing == NULL);
     free(http->carriers);
     free(http);
 }
@@ -259,6 +412,8 @@ static const struct idem_port_ops http_port_ops = {
     .submit = port_submit,
     .reap = port_reap,
     .cancel = port_cancel,
+    .list = port_list,
+    .reap_listings = port_reap_listings,
     .destroy = port_destroy,
 };
 
@@ -270,6 +425,7 @@ static void entry_check(const struct idem_provider_entry *entry)
     IDEM_ASSERT(entry->rules->entry.len <= IDEM_ENTRY_MAX);
     IDEM_ASSERT(entry->rules->account.len <= IDEM_ACCOUNT_MAX);
     IDEM_ASSERT(entry->rules->region.len <= IDEM_REGION_MAX);
+    IDEM_ASSERT((entry->adapter->list_request == NULL) == (entry->adapter->list_decode == NULL));
 }
 
 enum idem_err idem_http_port_create(struct idem_http_client *client,

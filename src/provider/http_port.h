@@ -24,7 +24,10 @@ struct idem_provider_entry {
     const char *credential;                  /* Secret; goes into the request only on the wire. */
 };
 
-/* `client` and `entries` are borrowed as long as the port; `calls_max` at once. */
+/*
+ * `client` and `entries` are borrowed as long as the port; `calls_max` at once and one listing, for
+ * which the client needs a place more. A page is listed where rules and adapter both can.
+ */
 enum idem_err idem_http_port_create(struct idem_http_client *client,
                                     const struct idem_provider_entry *entries,
                                     size_t entry_count,

@@ -3,6 +3,8 @@
  */
 #include "provider/port.h"
 
+#include <string.h>
+
 #include "base/bug.h"
 
 enum idem_err idem_port_submit(struct idem_port *port, struct idem_call *call)
@@ -40,6 +42,25 @@ void idem_port_reap(struct idem_port *port, struct idem_list *ret_done)
 void idem_port_cancel(struct idem_port *port, struct idem_call *call)
 {
     port->ops->cancel(port, call);
+}
+
+enum idem_err idem_port_list(struct idem_port *port, struct idem_listing *listing)
+{
+    IDEM_ASSERT(!listing->node.linked);
+    IDEM_ASSERT(listing->from_us >= 0);
+    IDEM_ASSERT(listing->from_us <= listing->to_us);
+    IDEM_ASSERT(memchr(listing->cursor, '\0', sizeof(listing->cursor)) != NULL);
+    if (port->ops->list == NULL) {
+        return IDEM_E_LIMIT;
+    }
+    return port->ops->list(port, listing);
+}
+
+void idem_port_reap_listings(struct idem_port *port, struct idem_list *ret_done)
+{
+    if (port->ops->reap_listings != NULL) {
+        port->ops->reap_listings(port, ret_done);
+    }
 }
 
 void idem_port_destroy(struct idem_port *port)

@@ -10,6 +10,8 @@
 #ifndef IDEM_PROVIDER_PORT_H
 #define IDEM_PROVIDER_PORT_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/error.h"
@@ -37,6 +39,7 @@ struct idem_call {
     enum idem_call_kind kind;
     struct idem_effect effect; /* Text borrowed until reaped. */
     int64_t not_after_us;      /* Monotonic; no byte leaves after it. */
+    struct idem_str trace;     /* traceparent, passed on as it came; empty: none. Borrowed. */
     void *carrier;             /* The port's own. */
 
     /* Valid once reaped: source, outcome and what the provider said. Token and send_no are the
@@ -45,10 +48,47 @@ struct idem_call {
     char memory[IDEM_CALL_MEMORY_MAX];
 };
 
+/* One effect as a provider's listing names it. Only what succeeded is listed. */
+struct idem_listed {
+    struct idem_str effect_id;
+    struct idem_str order_no;          /* Empty: the provider does not say. */
+    struct idem_str payment_effect_id; /* Of the payment it acted on; empty: it made one. */
+    int64_t amount_minor;
+    struct idem_str currency;
+    struct idem_str reference;
+    int64_t happened_us;
+};
+
+#define IDEM_LISTING_MAX        64
+#define IDEM_LISTING_CURSOR_MAX 256
+#define IDEM_LISTING_MEMORY_MAX 32768
+
+/* One page of what happened at an entry. Embed it; it is the port's from list to reap. */
+struct idem_listing {
+    struct idem_list_node node;
+    struct idem_str entry; /* Borrowed until reaped. */
+    int64_t from_us;       /* Wall time: from here on, up to but without `to_us`. */
+    int64_t to_us;
+    char cursor[IDEM_LISTING_CURSOR_MAX]; /* Terminated. Empty: the first page. */
+    void *carrier;                        /* The port's own. */
+
+    /* Valid once reaped. */
+    bool answered; /* False: no usable answer came; ask again later. */
+    struct idem_listed listed[IDEM_LISTING_MAX];
+    size_t count;
+    bool more; /* `cursor` is that of the next page. */
+    struct idem_buf kept;
+    char memory[IDEM_LISTING_MEMORY_MAX];
+};
+
 struct idem_port_ops {
     enum idem_err (*submit)(struct idem_port *port, struct idem_call *call);
     void (*reap)(struct idem_port *port, struct idem_list *ret_done);
     void (*cancel)(struct idem_port *port, struct idem_call *call);
+
+    /* Both NULL: this port lists nothing. */
+    enum idem_err (*list)(struct idem_port *port, struct idem_listing *listing);
+    void (*reap_listings)(struct idem_port *port, struct idem_list *ret_done);
     void (*destroy)(struct idem_port *port);
 };
 
@@ -67,7 +107,12 @@ void idem_port_reap(struct idem_port *port, struct idem_list *ret_done);
 /* Ends a call now; it is reaped as any other, NOT_EXECUTED if no byte left, else UNKNOWN. */
 void idem_port_cancel(struct idem_port *port, struct idem_call *call);
 
-/* All calls were reaped. Accepts NULL. */
+/* IDEM_E_LIMIT: no room, or nothing is listed at this entry; the listing is still the caller's. */
+enum idem_err idem_port_list(struct idem_port *port, struct idem_listing *listing) IDEM_MUST_CHECK;
+
+void idem_port_reap_listings(struct idem_port *port, struct idem_list *ret_done);
+
+/* All calls and listings were reaped. Accepts NULL. */
 void idem_port_destroy(struct idem_port *port);
 
 #endif /* IDEM_PROVIDER_PORT_H */

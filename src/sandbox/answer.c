@@ -1,11 +1,13 @@
 /*
  * What the provider says about an effect. One function prints it for sends, repeats, queries and
- * closes alike, so that they agree unless a fault was asked for.
+ * closes alike, so that they agree unless a fault was asked for; a listing is made of the same
+ * parts.
  */
 #include "sandbox/sandbox_internal.h"
 
 #include "base/bug.h"
 #include "base/currency.h"
+#include "base/date.h"
 #include "base/money.h"
 
 static void text_print(const char *name, struct idem_str text, struct idem_buf *buf)
@@ -111,6 +113,27 @@ static enum idem_sandbox_answer_lie lasting_lie(enum idem_sandbox_fault fault)
         return IDEM_LIE_CURRENCY;
     }
     return fault == IDEM_FAULT_WRONG_ID ? IDEM_LIE_ID : IDEM_LIE_NONE;
+}
+
+void idem_sandbox_answer_print_listed(const struct idem_ledger_effect *effect,
+                                      const struct idem_sandbox_fault_rule *rule,
+                                      struct idem_buf *buf)
+{
+    const struct idem_sandbox_order *order = &effect->order;
+    enum idem_sandbox_answer_lie lie = lasting_lie(rule->fault);
+
+    IDEM_ASSERT(effect->executions > 0);
+    id_print(effect->id, lie == IDEM_LIE_ID, buf);
+    text_print("kind", idem_sandbox_order_kind_name(order->kind), buf);
+    money_print(order, lie, buf);
+    text_print("order_no", order->order_no, buf);
+    text_print("reference", effect->reference, buf);
+    if (!idem_sandbox_order_makes_payment(order->kind)) {
+        text_print("payment_id", order->payment_id, buf);
+    }
+    idem_buf_add(buf, IDEM_STR(",\"happened\":\""));
+    idem_date_print_rfc3339(effect->executed_us, buf);
+    idem_buf_add(buf, IDEM_STR("\"}"));
 }
 
 void idem_sandbox_answer_known(const struct idem_sandbox_call *call)

@@ -15,9 +15,9 @@
 
 #define ERROR_LEDGER IDEM_STR("{\"error\":\"the ledger cannot be written\"}")
 
-static bool is_hidden(const struct idem_ledger_effect *effect,
-                      const struct idem_sandbox_fault_rule *rule,
-                      int64_t now_us)
+bool idem_sandbox_ask_is_hidden(const struct idem_ledger_effect *effect,
+                                const struct idem_sandbox_fault_rule *rule,
+                                int64_t now_us)
 {
     int64_t lag_us = idem_sandbox_profile_rules(effect->profile)->lag_us;
 
@@ -56,12 +56,13 @@ void idem_sandbox_ask_query(struct idem_sandbox *sandbox,
         .at_us = idem_clock_wall_us(sandbox->options.clock),
         .profile = profile,
         .id = id,
+        .trace = idem_sandbox_trace(exchange),
     };
 
     if (!note(sandbox, &event, &call)) {
         return;
     }
-    if (is_hidden(call.effect, &call.rule, event.at_us)) {
+    if (idem_sandbox_ask_is_hidden(call.effect, &call.rule, event.at_us)) {
         idem_sandbox_answer_send(exchange, 404, IDEM_STR("{\"status\":\"not_found\"}"));
         return;
     }
@@ -80,6 +81,7 @@ void idem_sandbox_ask_close(struct idem_sandbox *sandbox,
         .at_us = idem_clock_wall_us(sandbox->options.clock),
         .profile = profile,
         .id = id,
+        .trace = idem_sandbox_trace(exchange),
         .closes = known == NULL || known->status == IDEM_LEDGER_NONE,
     };
 
@@ -88,69 +90,30 @@ void idem_sandbox_ask_close(struct idem_sandbox *sandbox,
     }
 }
 
-static int hex_value(char digit)
-{
-    if (digit >= '0' && digit <= '9') {
-        return digit - '0';
-    }
-    if (digit >= 'a' && digit <= 'f') {
-        return digit - 'a' + 10;
-    }
-    return digit >= 'A' && digit <= 'F' ? digit - 'A' + 10 : -1;
-}
-
-/* The byte of an escape like %41 at `at`, or -1. */
-static int escape_value(struct idem_str text, size_t at)
-{
-    if (text.len - at < 3) {
-        return -1;
-    }
-    int high = hex_value(text.data[at + 1]);
-    int low = hex_value(text.data[at + 2]);
-    return high < 0 || low < 0 ? -1 : high * 16 + low;
-}
-
-/* Resolves %41 and '+'. False if an escape is broken or the text too long. */
-static bool percent_decode(struct idem_str text, struct idem_buf *memory, struct idem_str *ret_text)
-{
-    size_t start = memory->len;
-
-    for (size_t i = 0; i < text.len; i++) {
-        if (text.data[i] != '%') {
-            idem_buf_add_char(memory, (char)(text.data[i] == '+' ? ' ' : text.data[i]));
-            continue;
-        }
-        int value = escape_value(text, i);
-        if (value < 0) {
-            return false;
-        }
-        idem_buf_add_bytes(memory, &(uint8_t){ (uint8_t)value }, 1);
-        i += 2;
-    }
-    *ret_text = idem_str_slice(idem_buf_str(memory), start, memory->len);
-    return !memory->full;
-}
-
 /* A filter that is not understood is refused: showing too much would look like a verdict. */
 static bool filter_read(struct idem_str query,
                         struct idem_buf *memory,
                         struct idem_ledger_filter *ret_filter)
 {
     struct idem_ledger_filter filter = { .id = { .data = NULL } };
+    struct idem_str name;
+    struct idem_str value;
 
     while (query.len > 0) {
-        struct idem_str value = idem_str_next(&query, '&');
-        struct idem_str name = idem_str_next(&value, '=');
         struct idem_str *place = NULL;
+        if (!idem_sandbox_query_next(&query, memory, &name, &value)) {
+            return false;
+        }
         if (idem_str_equal(name, IDEM_STR("order_no"))) {
             place = &filter.order_no;
         }
         if (idem_str_equal(name, IDEM_STR("id"))) {
             place = &filter.id;
         }
-        if (place == NULL || value.len == 0 || !percent_decode(value, memory, place)) {
+        if (place == NULL) {
             return false;
         }
+        *place = value;
     }
     *ret_filter = filter;
     return true;

@@ -110,6 +110,9 @@ static void due_happen(struct idem_sandbox *sandbox, struct idem_sandbox_due *du
     case IDEM_DUE_ANSWER:
         idem_sandbox_answer_known(&call);
         return;
+    case IDEM_DUE_LIST:
+        idem_sandbox_list_answer(sandbox, &call);
+        return;
     case IDEM_DUE_SETTLE:
         idem_sandbox_send_settle(sandbox, call.effect);
         return;

@@ -14,7 +14,7 @@ static const struct idem_str kind_names[IDEM_LEDGER_EVENT_COUNT] = {
     [IDEM_LEDGER_ARRIVAL] = { "arrival", 7 }, [IDEM_LEDGER_EXECUTION] = { "execution", 9 },
     [IDEM_LEDGER_DECLINE] = { "decline", 7 }, [IDEM_LEDGER_PROCESSING] = { "processing", 10 },
     [IDEM_LEDGER_INVALID] = { "invalid", 7 }, [IDEM_LEDGER_QUERY] = { "query", 5 },
-    [IDEM_LEDGER_CLOSE] = { "close", 5 },
+    [IDEM_LEDGER_CLOSE] = { "close", 5 },     [IDEM_LEDGER_LISTING] = { "listing", 7 },
 };
 
 struct flag {
@@ -51,6 +51,7 @@ void idem_ledger_event_print(const struct idem_ledger_event *event, struct idem_
     text_print(IDEM_STR("id"), event->id, buf);
     text_print(IDEM_STR("reference"), event->reference, buf);
     text_print(IDEM_STR("code"), event->code, buf);
+    text_print(IDEM_STR("trace"), event->trace, buf);
     if (event->kind == IDEM_LEDGER_PROCESSING) {
         idem_buf_add(buf, IDEM_STR(",\"due\":"));
         idem_buf_add_i64(buf, event->due_us);
@@ -140,6 +141,7 @@ bool idem_ledger_event_read(struct idem_str line,
     event.id = text_read(&json, IDEM_STR("id"), memory);
     event.reference = text_read(&json, IDEM_STR("reference"), memory);
     event.code = text_read(&json, IDEM_STR("code"), memory);
+    event.trace = text_read(&json, IDEM_STR("trace"), memory);
     flags_read(&json, &event);
     if (event.kind == IDEM_LEDGER_PROCESSING &&
         !number_read(&json, IDEM_STR("due"), &event.due_us)) {

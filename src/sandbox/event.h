@@ -16,6 +16,8 @@
 #define IDEM_EVENT_LINE_MAX ((size_t)128 * 1024) /* Every text escaped to its longest form. */
 #define IDEM_EVENT_TOKENS   64
 
+#define IDEM_LEDGER_TRACE_MAX 64 /* A longer one is not noted. */
+
 enum idem_ledger_event_kind {
     IDEM_LEDGER_NOTHING = 0,
     IDEM_LEDGER_ARRIVAL,    /* A complete request to execute. */
@@ -25,6 +27,7 @@ enum idem_ledger_event_kind {
     IDEM_LEDGER_INVALID,    /* The content is refused; this id cannot succeed any more. */
     IDEM_LEDGER_QUERY,
     IDEM_LEDGER_CLOSE,
+    IDEM_LEDGER_LISTING, /* A page of a listing that holds it was asked for. */
     IDEM_LEDGER_EVENT_COUNT
 };
 
@@ -40,6 +43,7 @@ struct idem_ledger_event {
     bool settles;              /* EXECUTION, DECLINE: of something that was processing. */
     struct idem_str reference; /* EXECUTION: the provider's number. */
     struct idem_str code;      /* DECLINE, INVALID: why. */
+    struct idem_str trace;     /* ARRIVAL, QUERY, CLOSE: the caller's traceparent. */
     int64_t due_us;            /* PROCESSING: when it ends, wall clock. */
     bool fails;                /* PROCESSING: it ends declined. */
     bool closes;               /* CLOSE: nothing had moved, and the id is closed now. */

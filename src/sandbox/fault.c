@@ -11,6 +11,7 @@ struct fault_row {
     struct idem_str name;   /* Before the number, if there is one. */
     struct idem_str behind; /* After the number. */
     bool numbered;
+    bool counts;     /* The number is one of times and not of seconds. */
     bool repeatable; /* May carry _always. */
 };
 
@@ -40,6 +41,8 @@ static const struct fault_row rows[IDEM_FAULT_COUNT] = {
     [IDEM_FAULT_NOT_FOUND] = { NUMBERED("not_found_", "") },
     [IDEM_FAULT_DEAD_REUSE] = { REPEATABLE("dead_reuse") },
     [IDEM_FAULT_DEAD_REUSE_AFTER] = { REPEATABLE("dead_reuse_after") },
+    [IDEM_FAULT_LIST_ERROR] = { NUMBERED("list_error_", ""), .counts = true },
+    [IDEM_FAULT_LIST_SLOW] = { NUMBERED("list_slow_", "") },
 };
 
 static const enum idem_sandbox_order_kind later_kinds[] = { IDEM_ORDER_CAPTURE, IDEM_ORDER_CANCEL,
@@ -69,9 +72,11 @@ static bool head_take(struct idem_str *text, struct idem_str head)
     return true;
 }
 
-static bool row_match(const struct fault_row *row, struct idem_str text, int64_t *ret_wait_us)
+static bool row_match(const struct fault_row *row,
+                      struct idem_str text,
+                      struct idem_sandbox_fault_rule *rule)
 {
-    int64_t seconds = 0;
+    int64_t number = 0;
 
     if (!row->numbered) {
         return idem_str_equal(row->name, text);
@@ -79,10 +84,11 @@ static bool row_match(const struct fault_row *row, struct idem_str text, int64_t
     if (!head_take(&text, row->name) || !tail_take(&text, row->behind)) {
         return false;
     }
-    if (!idem_str_to_i64(text, &seconds) || seconds > IDEM_FAULT_SECONDS_MAX) {
+    if (!idem_str_to_i64(text, &number) || number > IDEM_FAULT_NUMBER_MAX) {
         return false;
     }
-    *ret_wait_us = seconds * IDEM_US_PER_SECOND;
+    rule->count = row->counts ? number : 0;
+    rule->wait_us = row->counts ? 0 : number * IDEM_US_PER_SECOND;
     return true;
 }
 
@@ -91,7 +97,7 @@ static bool rule_parse(struct idem_str text, struct idem_sandbox_fault_rule *ret
     struct idem_sandbox_fault_rule rule = { .always = tail_take(&text, IDEM_STR("_always")) };
 
     for (enum idem_sandbox_fault fault = IDEM_FAULT_OK; fault < IDEM_FAULT_COUNT; fault++) {
-        if (row_match(&rows[fault], text, &rule.wait_us)) {
+        if (row_match(&rows[fault], text, &rule)) {
             rule.fault = fault;
             *ret_rule = rule;
             return rows[fault].repeatable || !rule.always;

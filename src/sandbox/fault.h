@@ -16,7 +16,7 @@
 #include "base/text.h"
 #include "sandbox/order.h"
 
-#define IDEM_FAULT_SECONDS_MAX 3600
+#define IDEM_FAULT_NUMBER_MAX 3600 /* Seconds, or times. */
 
 enum idem_sandbox_fault {
     IDEM_FAULT_OK = 0,
@@ -40,13 +40,16 @@ enum idem_sandbox_fault {
     IDEM_FAULT_NOT_FOUND,
     IDEM_FAULT_DEAD_REUSE,
     IDEM_FAULT_DEAD_REUSE_AFTER,
+    IDEM_FAULT_LIST_ERROR,
+    IDEM_FAULT_LIST_SLOW,
     IDEM_FAULT_COUNT
 };
 
 struct idem_sandbox_fault_rule {
     enum idem_sandbox_fault fault;
     bool always;     /* Every arrival suffers, not only the first. */
-    int64_t wait_us; /* The N of late_N, slow_N, processing_N and not_found_N. */
+    int64_t wait_us; /* The N of late_N, slow_N, processing_N, not_found_N and list_slow_N. */
+    int64_t count;   /* The N of list_error_N. */
 };
 
 struct idem_sandbox_fault_plan {

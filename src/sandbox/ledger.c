@@ -219,6 +219,10 @@ static void execution_apply(struct idem_ledger *ledger,
         text_keep(effect->reference_text, sizeof(effect->reference_text), event->reference);
     effect->executions += 1;
     ledger->executions += 1;
+    if (effect->executions == 1) {
+        effect->executed_us = event->at_us;
+        effect->execution_no = ledger->executions;
+    }
     sums_move(ledger, effect);
 }
 
@@ -228,6 +232,9 @@ static void apply(struct idem_ledger *ledger,
 {
     if (event->settles && effect->processing > 0) {
         effect->processing -= 1;
+    }
+    if (event->trace.len > 0) {
+        effect->trace = text_keep(effect->trace_text, sizeof(effect->trace_text), event->trace);
     }
     switch (event->kind) {
     case IDEM_LEDGER_ARRIVAL:
@@ -253,6 +260,9 @@ static void apply(struct idem_ledger *ledger,
         return;
     case IDEM_LEDGER_QUERY:
         effect->queries += 1;
+        return;
+    case IDEM_LEDGER_LISTING:
+        effect->listings += 1;
         return;
     case IDEM_LEDGER_CLOSE:
         effect->closes += 1;

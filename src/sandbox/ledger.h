@@ -51,7 +51,10 @@ struct idem_ledger_effect {
     enum idem_ledger_status status;
     struct idem_str code;      /* Of a declined or refused one. */
     struct idem_str reference; /* Of the last execution. */
+    struct idem_str trace;     /* The last one that came with it. */
     int64_t known_us;          /* Wall clock when `status` left NONE. */
+    int64_t executed_us;       /* Wall clock of the first execution, and its number: its */
+    int64_t execution_no;      /* place in a listing. */
     int64_t due_us;            /* When the last one that is processing ends. */
     bool due_fails;
     uint32_t processing; /* How many of its arrivals are processing. */
@@ -60,6 +63,7 @@ struct idem_ledger_effect {
     int64_t executions;
     int64_t queries;
     int64_t closes;
+    int64_t listings;  /* Times that a page with it was asked for. */
     int64_t conflicts; /* Arrivals with another content than the one known. */
 
     /* Of a payment, by its own executions and those of the operations on it, in minor units. */
@@ -71,6 +75,7 @@ struct idem_ledger_effect {
     char id_text[IDEM_ORDER_ID_MAX];
     char code_text[IDEM_LEDGER_CODE_MAX];
     char reference_text[IDEM_LEDGER_REFERENCE_MAX];
+    char trace_text[IDEM_LEDGER_TRACE_MAX];
 };
 
 /* Reads back what is in the file at `path` (NULL: memory only). Destroy it in the end. */

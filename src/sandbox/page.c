@@ -80,10 +80,12 @@ static void effect_print(const struct idem_ledger_effect *effect, struct idem_bu
     text_print(IDEM_STR("status"), status_names[effect->status], buf);
     text_print(IDEM_STR("code"), effect->code, buf);
     text_print(IDEM_STR("reference"), effect->reference, buf);
+    text_print(IDEM_STR("trace"), effect->trace, buf);
     count_print(IDEM_STR("arrivals"), effect->arrivals, buf);
     count_print(IDEM_STR("executions"), effect->executions, buf);
     count_print(IDEM_STR("queries"), effect->queries, buf);
     count_print(IDEM_STR("closes"), effect->closes, buf);
+    count_print(IDEM_STR("listings"), effect->listings, buf);
     count_print(IDEM_STR("conflicts"), effect->conflicts, buf);
     idem_buf_add_char(buf, '}');
 }

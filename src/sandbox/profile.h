@@ -25,9 +25,9 @@ enum idem_sandbox_profile {
 struct idem_sandbox_profile_rules {
     struct idem_str name; /* The path prefix, without slashes. */
     bool deduplicates;
-    bool answers_queries;
-    bool close_is_final; /* A send under a closed id is answered `closed`, not executed. */
-    int64_t lag_us;      /* For so long after the execution a query says not_found. */
+    bool answers_queries; /* And lists. */
+    bool close_is_final;  /* A send under a closed id is answered `closed`, not executed. */
+    int64_t lag_us;       /* For so long after the execution a query says not_found. */
 };
 
 const struct idem_sandbox_profile_rules *idem_sandbox_profile_rules(

@@ -2,6 +2,7 @@
  * The sandbox: an HTTP server, a ledger and a timer, and the routes between them.
  *
  *   POST /{profile}/effects              send.c
+ *   GET  /{profile}/effects              list.c
  *   GET  /{profile}/effects/{id}         ask.c
  *   POST /{profile}/effects/{id}/close   ask.c
  *   GET  /ledger, GET /healthz           ask.c, here
@@ -26,6 +27,18 @@ static bool is_authorized(const struct idem_sandbox *sandbox, const struct idem_
     }
     return idem_str_equal_nocase(scheme, IDEM_STR("bearer")) &&
            idem_str_equal(token, idem_str_from(sandbox->options.credential));
+}
+
+struct idem_str idem_sandbox_trace(const struct idem_exchange *exchange)
+{
+    struct idem_str trace = idem_exchange_header(exchange, IDEM_STR("traceparent"), NULL);
+
+    for (size_t i = 0; i < trace.len; i++) {
+        if (trace.data[i] < '!' || trace.data[i] > '~') {
+            return (struct idem_str){ .data = NULL };
+        }
+    }
+    return trace.len <= IDEM_LEDGER_TRACE_MAX ? trace : (struct idem_str){ .data = NULL };
 }
 
 static void answer_no_path(struct idem_exchange *exchange)
@@ -66,6 +79,24 @@ static void route_effect(struct idem_sandbox *sandbox,
     answer_no_method(exchange);
 }
 
+static void route_collection(struct idem_sandbox *sandbox,
+                             enum idem_sandbox_profile profile,
+                             struct idem_exchange *exchange)
+{
+    struct idem_str method = idem_exchange_request(exchange)->method;
+
+    if (idem_str_equal(method, IDEM_STR("POST"))) {
+        idem_sandbox_send_take(sandbox, profile, exchange);
+        return;
+    }
+    if (idem_str_equal(method, IDEM_STR("GET")) &&
+        idem_sandbox_profile_rules(profile)->answers_queries) {
+        idem_sandbox_list_take(sandbox, profile, exchange);
+        return;
+    }
+    answer_no_method(exchange);
+}
+
 /* `path` is what stands behind the profile. */
 static void route_profile(struct idem_sandbox *sandbox,
                           enum idem_sandbox_profile profile,
@@ -88,11 +119,7 @@ static void route_profile(struct idem_sandbox *sandbox,
                      exchange);
         return;
     }
-    if (!idem_str_equal(idem_exchange_request(exchange)->method, IDEM_STR("POST"))) {
-        answer_no_method(exchange);
-        return;
-    }
-    idem_sandbox_send_take(sandbox, profile, exchange);
+    route_collection(sandbox, profile, exchange);
 }
 
 static void on_request(void *context, struct idem_exchange *exchange)

@@ -41,6 +41,7 @@ enum idem_sandbox_due_kind {
     IDEM_DUE_EXECUTE, /* slow_N: the request gets to the provider. */
     IDEM_DUE_ANSWER,  /* late_N: the answer leaves. */
     IDEM_DUE_SETTLE,  /* processing_N: it ends. */
+    IDEM_DUE_LIST,    /* list_slow_N: the page leaves. */
 };
 
 /* Something that happens later. On the heap, the sandbox's. */
@@ -60,6 +61,22 @@ enum idem_sandbox_answer_lie {
     IDEM_LIE_STATUS,
 };
 
+/* sandbox.c */
+
+/* The caller's traceparent as it came; empty if it has none that could be one. */
+struct idem_str idem_sandbox_trace(const struct idem_exchange *exchange);
+
+/* query.c */
+
+/*
+ * Takes the first "name=value" off `*query`, which must not be empty; the value is resolved into
+ * `memory`. False: it has none, or one that cannot be read.
+ */
+bool idem_sandbox_query_next(struct idem_str *query,
+                             struct idem_buf *memory,
+                             struct idem_str *ret_name,
+                             struct idem_str *ret_value) IDEM_MUST_CHECK;
+
 /* answer.c */
 
 #define IDEM_ANSWER_MAX 1024
@@ -68,6 +85,11 @@ enum idem_sandbox_answer_lie {
 uint16_t idem_sandbox_answer_print(const struct idem_ledger_effect *effect,
                                    enum idem_sandbox_answer_lie lie,
                                    struct idem_buf *buf);
+
+/* Prints it as an element of a listing, with the lies that never end. */
+void idem_sandbox_answer_print_listed(const struct idem_ledger_effect *effect,
+                                      const struct idem_sandbox_fault_rule *rule,
+                                      struct idem_buf *buf);
 
 /* Answers with JSON. `exchange` may be NULL. */
 void idem_sandbox_answer_send(struct idem_exchange *exchange,
@@ -112,7 +134,21 @@ void idem_sandbox_send_settle(struct idem_sandbox *sandbox, struct idem_ledger_e
 struct idem_sandbox_fault_rule idem_sandbox_send_rule(const struct idem_sandbox *sandbox,
                                                       const struct idem_ledger_effect *effect);
 
+/* list.c */
+
+void idem_sandbox_list_take(struct idem_sandbox *sandbox,
+                            enum idem_sandbox_profile profile,
+                            struct idem_exchange *exchange);
+
+/* A page that was held back by its effect's fault leaves. */
+void idem_sandbox_list_answer(struct idem_sandbox *sandbox, const struct idem_sandbox_call *call);
+
 /* ask.c */
+
+/* The provider does not show yet what it knows. */
+bool idem_sandbox_ask_is_hidden(const struct idem_ledger_effect *effect,
+                                const struct idem_sandbox_fault_rule *rule,
+                                int64_t now_us);
 
 void idem_sandbox_ask_query(struct idem_sandbox *sandbox,
                             enum idem_sandbox_profile profile,

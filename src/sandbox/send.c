@@ -417,6 +417,7 @@ void idem_sandbox_send_take(struct idem_sandbox *sandbox,
         has_content && (fault != NULL || !idem_sandbox_order_equal(&known->order, &order));
     event.order = fault == NULL && (!has_content || event.other) ? &order : NULL;
     event.at_us = idem_clock_wall_us(sandbox->options.clock);
+    event.trace = idem_sandbox_trace(exchange);
     if (!record(sandbox, &event)) {
         idem_sandbox_answer_send(exchange, 500, ERROR_LEDGER);
         return;

@@ -10,9 +10,12 @@
 #include <stdint.h>
 
 #include "base/attr.h"
+#include "core/credential.h"
 #include "core/event.h"
 #include "core/intent.h"
 #include "core/payment.h"
+#include "core/stub.h"
+#include "store/store.h"
 
 static_assert(sizeof(enum idem_intent_state) == sizeof(uint32_t), "enums are stored as U32");
 static_assert(sizeof(struct idem_uid) == 16, "BYTES_16");
@@ -60,6 +63,7 @@ static const struct idem_column intent_columns[] = {
     COLUMN("unknown_since_us", I64, idem_intent, unknown_since_us),
     COLUMN("finished_us", I64, idem_intent, finished_us),
     COLUMN("expires_us", I64, idem_intent, expires_us),
+    COLUMN("reap_us", I64, idem_intent, reap_us),
     COLUMN("problem", U32, idem_intent, problem),
     COLUMN("effect_kind", U32, idem_intent, effect.kind),
     COLUMN("effect_id", TEXT, idem_intent, effect.id),
@@ -73,6 +77,7 @@ static const struct idem_column intent_columns[] = {
     COLUMN("answer_status", U16, idem_intent, answer.status),
     COLUMN("answer_headers", TEXT, idem_intent, answer.headers),
     COLUMN("answer_body", TEXT, idem_intent, answer.body),
+    COLUMN("trace", TEXT, idem_intent, trace),
     COLUMN("payment_row", I64, idem_intent, payment_row),
     COLUMN("payment_id", BYTES_16, idem_intent, payment_id),
     COLUMN("refund_row", I64, idem_intent, refund_row),
@@ -146,6 +151,58 @@ static const struct idem_column case_columns[] = {
     FIXED("kind", U32, idem_case, kind),
     FIXED("opened_us", I64, idem_case, opened_us),
     FIXED("detail", TEXT, idem_case, detail),
+    COLUMN("decided_us", I64, idem_case, decided_us),
+    COLUMN("decided_by", TEXT, idem_case, decided_by),
+    COLUMN("decision", TEXT, idem_case, decision),
+};
+
+static const struct idem_column stub_columns[] = {
+    FIXED("scope", BYTES_16, idem_stub, scope),
+    FIXED("kind", U32, idem_stub, kind),
+    FIXED("effect_id", TEXT, idem_stub, effect_id),
+    FIXED("entry", TEXT, idem_stub, entry),
+    FIXED("account", TEXT, idem_stub, account),
+    FIXED("region", TEXT, idem_stub, region),
+    FIXED("order_no", TEXT, idem_stub, order_no),
+    FIXED("payment_effect_id", TEXT, idem_stub, payment_effect_id),
+    FIXED("amount_minor", I64, idem_stub, amount_minor),
+    FIXED("currency", TEXT, idem_stub, currency),
+    FIXED("reference", TEXT, idem_stub, reference),
+    FIXED("happened_us", I64, idem_stub, happened_us),
+    FIXED("found_us", I64, idem_stub, found_us),
+    COLUMN("applied", BOOL, idem_stub, applied),
+};
+
+static const struct idem_column credential_columns[] = {
+    FIXED("id", BYTES_16, idem_credential_row, id),
+    FIXED("principal", TEXT, idem_credential_row, principal),
+    FIXED("role", U32, idem_credential_row, role),
+    FIXED("secret_sha256", BYTES_32, idem_credential_row, secret_sha256),
+    FIXED("providers", TEXT, idem_credential_row, providers),
+    FIXED("label", TEXT, idem_credential_row, label),
+    FIXED("created_us", I64, idem_credential_row, created_us),
+    FIXED("created_by", TEXT, idem_credential_row, created_by),
+    COLUMN("revoked_us", I64, idem_credential_row, revoked_us),
+    COLUMN("revoked_by", TEXT, idem_credential_row, revoked_by),
+};
+
+/* What a list shows of an intent; nobody writes it. */
+static const struct idem_column entry_columns[] = {
+    COLUMN("id", BYTES_16, idem_entry, id),
+    COLUMN("principal", TEXT, idem_entry, principal),
+    COLUMN("endpoint", U32, idem_entry, endpoint),
+    COLUMN("state", U32, idem_entry, state),
+    COLUMN("step", U32, idem_entry, step),
+    COLUMN("due_us", I64, idem_entry, due_us),
+    COLUMN("lease_end_us", I64, idem_entry, lease_end_us),
+    COLUMN("created_us", I64, idem_entry, created_us),
+    COLUMN("unknown_since_us", I64, idem_entry, unknown_since_us),
+    COLUMN("finished_us", I64, idem_entry, finished_us),
+    COLUMN("send_count", U32, idem_entry, send_count),
+    COLUMN("entry", TEXT, idem_entry, entry),
+    COLUMN("amount_minor", I64, idem_entry, amount_minor),
+    COLUMN("currency", TEXT, idem_entry, currency),
+    COLUMN("payment_id", BYTES_16, idem_entry, payment_id),
 };
 
 const struct idem_table idem_table_intents = TABLE("intents", intent_columns, idem_intent);
@@ -154,6 +211,10 @@ const struct idem_table idem_table_refunds = TABLE("refunds", refund_columns, id
 const struct idem_table idem_table_sends = TABLE("sends", send_columns, idem_send);
 const struct idem_table idem_table_events = TABLE("events", event_columns, idem_event);
 const struct idem_table idem_table_cases = TABLE("cases", case_columns, idem_case);
+const struct idem_table idem_table_stubs = TABLE("stubs", stub_columns, idem_stub);
+const struct idem_table idem_table_credentials =
+    TABLE("credentials", credential_columns, idem_credential_row);
+const struct idem_table idem_table_entries = TABLE("intents", entry_columns, idem_entry);
 
 size_t idem_table_text_size(const struct idem_table *table, const void *row)
 {

@@ -38,12 +38,15 @@ struct idem_table {
     size_t row_size;
 };
 
-extern const struct idem_table idem_table_intents;  /* struct idem_intent */
-extern const struct idem_table idem_table_payments; /* struct idem_payment */
-extern const struct idem_table idem_table_refunds;  /* struct idem_refund */
-extern const struct idem_table idem_table_sends;    /* struct idem_send, below an intent */
-extern const struct idem_table idem_table_events;   /* struct idem_event, likewise */
-extern const struct idem_table idem_table_cases;    /* struct idem_case, likewise */
+extern const struct idem_table idem_table_intents;     /* struct idem_intent */
+extern const struct idem_table idem_table_payments;    /* struct idem_payment */
+extern const struct idem_table idem_table_refunds;     /* struct idem_refund */
+extern const struct idem_table idem_table_sends;       /* struct idem_send, below an intent */
+extern const struct idem_table idem_table_events;      /* struct idem_event, likewise */
+extern const struct idem_table idem_table_cases;       /* struct idem_case, likewise */
+extern const struct idem_table idem_table_stubs;       /* struct idem_stub */
+extern const struct idem_table idem_table_credentials; /* struct idem_credential_row */
+extern const struct idem_table idem_table_entries;     /* struct idem_entry: of intents, to read */
 
 /* Bytes of all text of `row`. */
 size_t idem_table_text_size(const struct idem_table *table, const void *row);

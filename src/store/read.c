@@ -41,11 +41,19 @@ static enum idem_rows_step refund_read(struct idem_rows *rows, struct idem_read 
 static void request_drop(struct idem_read *read)
 {
     struct idem_str *request = &read->intent.effect.request;
-    if (request->len > 0) {
-        IDEM_ASSERT(request->data >= read->kept.data);
-        read->kept.len = (size_t)(request->data - read->kept.data);
-        *request = (struct idem_str){ .len = 0 };
+    IDEM_ASSERT(request->data >= read->kept.data);
+    read->kept.len = (size_t)(request->data - read->kept.data);
+    *request = (struct idem_str){ .len = 0 };
+}
+
+/* Cases are for operators; they come before events, of which the oldest may be missing. */
+static enum idem_rows_step events_read(struct idem_rows *rows, struct idem_read *read)
+{
+    enum idem_rows_step step = IDEM_ROWS_OK;
+    if (read->kind == IDEM_READ_ANY_OPERATION) {
+        step = rows->ops->find_cases(rows, read->intent.row, read);
     }
+    return step == IDEM_ROWS_OK ? rows->ops->find_events(rows, read->intent.row, read) : step;
 }
 
 static enum idem_rows_step history_read(struct idem_rows *rows, struct idem_read *read)
@@ -54,13 +62,13 @@ static enum idem_rows_step history_read(struct idem_rows *rows, struct idem_read
     enum idem_rows_step step =
         rows->ops->find_sends(rows, read->intent.row, read->sends, &read->send_count);
     if (step == IDEM_ROWS_OK) {
-        step = rows->ops->find_events(rows, read->intent.row, read);
+        step = events_read(rows, read);
     }
     bool short_of_room =
         read->event_count < read->event_total && read->event_count < IDEM_READ_EVENTS_MAX;
     if (step == IDEM_ROWS_OK && short_of_room && request.len > 0) {
         request_drop(read);
-        step = rows->ops->find_events(rows, read->intent.row, read);
+        step = events_read(rows, read);
     }
     return step;
 }
@@ -78,11 +86,22 @@ static enum idem_rows_step operation_read(struct idem_rows *rows,
     if (step != IDEM_ROWS_OK || read->kept.full) {
         return step;
     }
-    if (!idem_str_equal(read->intent.principal, read->principal)) {
+    if (find != IDEM_FIND_BY_ANY_ID && !idem_str_equal(read->intent.principal, read->principal)) {
         read->intent = (struct idem_intent){ .row = 0 };
     }
     read->found = read->intent.row != 0;
     return read->found ? history_read(rows, read) : IDEM_ROWS_OK;
+}
+
+static enum idem_rows_step of_payment_read(struct idem_rows *rows, struct idem_read *read)
+{
+    struct idem_rows_key key = { .id = read->id };
+    enum idem_rows_step step =
+        rows->ops->find_payment(rows, IDEM_FIND_BY_ANY_ID, &key, &read->payment);
+    read->found = read->payment.row != 0;
+    return step == IDEM_ROWS_OK && read->found
+               ? rows->ops->find_entries(rows, read->payment.row, read)
+               : step;
 }
 
 static enum idem_rows_step kind_read(struct idem_rows *rows,
@@ -104,6 +123,18 @@ static enum idem_rows_step kind_read(struct idem_rows *rows,
         return rows->ops->find_due(rows, read);
     case IDEM_READ_LEFT:
         return rows->ops->find_left(rows, incarnation, read);
+    case IDEM_READ_REAP:
+        return rows->ops->find_reap(rows, read);
+    case IDEM_READ_ANY_OPERATION:
+        return operation_read(rows, IDEM_FIND_BY_ANY_ID, read);
+    case IDEM_READ_LIST:
+        return rows->ops->find_entries(rows, 0, read);
+    case IDEM_READ_OF_PAYMENT:
+        return of_payment_read(rows, read);
+    case IDEM_READ_SUMMARY:
+        return rows->ops->find_summary(rows, &read->summary);
+    case IDEM_READ_CREDENTIALS:
+        return rows->ops->find_credentials(rows, read);
     case IDEM_READ_NONE:
     case IDEM_READ_COUNT:
         break;
@@ -123,9 +154,14 @@ static void read_reset(struct idem_read *read)
     read->event_total = 0;
     read->due_count = 0;
     read->next_due_us = 0;
+    read->case_count = 0;
+    read->entry_count = 0;
+    read->more = false;
+    read->summary = (struct idem_summary){ .bytes = 0 };
+    read->credential_count = 0;
 }
 
-void idem_read_run(struct idem_rows *rows, int64_t incarnation, struct idem_read *read)
+bool idem_read_run(struct idem_rows *rows, int64_t incarnation, struct idem_read *read)
 {
     read_reset(read);
     rows->kept = &read->kept;
@@ -140,8 +176,10 @@ void idem_read_run(struct idem_rows *rows, int64_t incarnation, struct idem_read
     /* Text longer than limits.h allows is not ours; half of it is no answer. */
     if (step == IDEM_ROWS_OK && !read->kept.full) {
         read->answer = IDEM_STORE_DURABLE;
-        return;
+        return true;
     }
     read_reset(read);
-    read->answer = step == IDEM_ROWS_LOST ? IDEM_STORE_DOWN : IDEM_STORE_NOTHING;
+    bool down = step == IDEM_ROWS_LOST || step == IDEM_ROWS_DAMAGED;
+    read->answer = down ? IDEM_STORE_DOWN : IDEM_STORE_NOTHING;
+    return step != IDEM_ROWS_DAMAGED;
 }

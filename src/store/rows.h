@@ -20,18 +20,27 @@ enum idem_rows_step {
     IDEM_ROWS_MISS,       /* A guard did not hold or a constraint refused; roll back. */
     IDEM_ROWS_REFUSED,    /* Full, busy, read-only, unreadable; roll back. */
     IDEM_ROWS_WRONG_NODE, /* Somebody else opened this store after us; roll back. */
+    IDEM_ROWS_DAMAGED,    /* What lies there is not what was written; roll back, and no further. */
     IDEM_ROWS_LOST        /* Nobody knows what became of the transaction. */
 };
+
+/* The store's own values, by name. */
+#define IDEM_META_REAP_HORIZON  "reap_horizon_us"
+#define IDEM_META_RESTORED      "restored"         /* "1": the mode lasts. */
+#define IDEM_META_RESTORED_FROM "restored_from_us" /* The newest time of the copy. */
+#define IDEM_META_RESTORED_OVER "restored_over_"   /* And the time: "who: why". */
 
 /* What a row is looked for by. */
 enum idem_find {
     IDEM_FIND_NONE = 0,
-    IDEM_FIND_BY_ROW,   /* `row`; intents: `scope` must agree. */
-    IDEM_FIND_BY_ID,    /* `id` and `principal` (P13). */
-    IDEM_FIND_BY_SCOPE, /* Intents: `scope`. */
+    IDEM_FIND_BY_ROW,    /* `row`; intents: `scope` must agree. */
+    IDEM_FIND_BY_ID,     /* `id` and `principal` (P13). */
+    IDEM_FIND_BY_ANY_ID, /* `id`, whoever's: for operators. */
+    IDEM_FIND_BY_SCOPE,  /* Intents, stubs: `scope`. */
+    IDEM_FIND_BY_SECRET, /* Credentials: `secret`. */
     /*
      * The one that holds `number`: payments among those of `principal`, refunds among those of the
-     * payment `row`.
+     * payment `row`, stubs that made a payment among those of `entry`.
      */
     IDEM_FIND_HOLDER,
     IDEM_FIND_NEWEST_PAST, /* Payments that once held `number` and let go of it: the newest. */
@@ -42,7 +51,9 @@ struct idem_rows_key {
     int64_t row;
     struct idem_uid id;
     struct idem_scope scope;
+    struct idem_digest secret;
     struct idem_str principal;
+    struct idem_str entry;
     struct idem_str number;
 };
 
@@ -80,7 +91,42 @@ struct idem_rows_ops {
     enum idem_rows_step (*find_left)(struct idem_rows *rows,
                                      int64_t incarnation,
                                      struct idem_read *read);
+    enum idem_rows_step (*has_open_case)(struct idem_rows *rows,
+                                         int64_t intent_row,
+                                         bool *ret_open);
+    enum idem_rows_step (*find_reap)(struct idem_rows *rows, struct idem_read *read);
+    /* Into `read`: the newest that fit. */
+    enum idem_rows_step (*find_cases)(struct idem_rows *rows,
+                                      int64_t intent_row,
+                                      struct idem_read *read);
+    /*
+     * Into `read`: entries behind after_row, as many as fit, and whether there are more. Of the
+     * payment `payment_row`, or if that is 0 of what the filter asks for.
+     */
+    enum idem_rows_step (*find_entries)(struct idem_rows *rows,
+                                        int64_t payment_row,
+                                        struct idem_read *read);
+    enum idem_rows_step (*find_credentials)(struct idem_rows *rows, struct idem_read *read);
+    enum idem_rows_step (*find_summary)(struct idem_rows *rows, struct idem_summary *ret_summary);
 
+    enum idem_rows_step (*find_stub)(struct idem_rows *rows,
+                                     enum idem_find find,
+                                     const struct idem_rows_key *key,
+                                     struct idem_stub *ret_stub);
+    /* Into `facts`: those that act on the payment, oldest first. */
+    enum idem_rows_step (*find_payment_stubs)(struct idem_rows *rows,
+                                              struct idem_str payment_effect_id,
+                                              struct idem_facts *facts);
+    enum idem_rows_step (*find_credential)(struct idem_rows *rows,
+                                           enum idem_find find,
+                                           const struct idem_rows_key *key,
+                                           struct idem_credential_row *ret_credential);
+    /* A value of the store's own; empty if it is not there. */
+    enum idem_rows_step (*find_meta)(struct idem_rows *rows,
+                                     const char *name,
+                                     struct idem_str *ret_value);
+
+    /* DELETE: sends, events and cases go with it. */
     enum idem_rows_step (*write_intent)(struct idem_rows *rows, struct idem_intent_write *write);
     enum idem_rows_step (*write_payment)(struct idem_rows *rows, struct idem_payment_write *write);
     enum idem_rows_step (*write_refund)(struct idem_rows *rows, struct idem_refund_write *write);
@@ -94,6 +140,20 @@ struct idem_rows_ops {
     enum idem_rows_step (*add_case)(struct idem_rows *rows,
                                     int64_t intent_row,
                                     const struct idem_case *opened);
+    /* Every open case of the intent. */
+    enum idem_rows_step (*decide_cases)(struct idem_rows *rows,
+                                        int64_t intent_row,
+                                        const struct idem_case *decided);
+    /* Sends, and events that no person caused. */
+    enum idem_rows_step (*forget_history)(struct idem_rows *rows, int64_t intent_row);
+    enum idem_rows_step (*write_stub)(struct idem_rows *rows, struct idem_stub_write *write);
+    /* All that act on the payment. */
+    enum idem_rows_step (*apply_stubs)(struct idem_rows *rows, struct idem_str payment_effect_id);
+    enum idem_rows_step (*write_credential)(struct idem_rows *rows,
+                                            struct idem_credential_write *write);
+    enum idem_rows_step (*write_meta)(struct idem_rows *rows,
+                                      const char *name,
+                                      struct idem_str value);
 };
 
 struct idem_rows {

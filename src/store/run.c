@@ -7,6 +7,8 @@
  *               own and is decided anew from fresh facts, so one that keeps missing (CONFLICT)
  *               cannot keep the others from being written.
  *   REFUSED     the store cannot write now and the rollback worked: NOTHING.
+ *   DAMAGED     what lies there is not what was written. Rolled back and DOWN; nothing runs after
+ *               it, since NOTHING would let everybody try for ever with nobody looking.
  *   LOST        COMMIT or ROLLBACK was not answered cleanly: UNKNOWN, and nothing runs after it.
  *               Whatever ran next would rest on rows of which nobody knows whether they exist.
  *
@@ -15,9 +17,13 @@
  * again keeps its stamps, or it would decide differently from its first run (P14).
  *
  * Rows that a decision makes have no handle until they are inserted. They are written in the order
- * payment, refund, intent, sends, events, case, and each learns the handles of those before it.
+ * payment, refund, intent, sends, events, case, and each learns the handles of those before it. The
+ * store's own rows (stubs, credentials, marks) come last.
  */
 #include "store/run.h"
+
+#include <stdio.h>
+#include <string.h>
 
 #include "base/attr.h"
 #include "base/bug.h"
@@ -39,6 +45,8 @@ static enum idem_store_answer answer_of(enum idem_rows_step step)
         return IDEM_STORE_NOTHING;
     case IDEM_ROWS_WRONG_NODE:
         return IDEM_STORE_WRONG_NODE;
+    case IDEM_ROWS_DAMAGED:
+        return IDEM_STORE_DOWN;
     case IDEM_ROWS_LOST:
         return IDEM_STORE_UNKNOWN;
     }
@@ -68,6 +76,7 @@ static void batch_stamp(struct idem_run *run, struct idem_store_batch *batch)
             command->now_us = now_us;
             command->incarnation = run->opening.incarnation;
             command->memory_since_us = run->opening.memory_since_us;
+            command->restored = run->restored;
         }
     }
 }
@@ -86,6 +95,31 @@ static enum idem_rows_step intent_fetch(struct idem_run *run, const struct idem_
                                       &run->facts.send_count);
 }
 
+/* The payment that a listed effect acted on, by that payment's own claim. */
+static enum idem_rows_step listed_payment_fetch(struct idem_run *run,
+                                                const struct idem_evidence *evidence)
+{
+    static const struct idem_scope none;
+    struct idem_rows_key key = { .scope = evidence->payment_scope };
+    struct idem_intent maker = { .row = 0 };
+    if (memcmp(&none, &key.scope, sizeof(none)) == 0) {
+        return IDEM_ROWS_OK;
+    }
+    enum idem_rows_step step =
+        run->rows->ops->find_intent(run->rows, IDEM_FIND_BY_SCOPE, &key, &maker);
+    if (step != IDEM_ROWS_OK || maker.payment_row == 0) {
+        return step;
+    }
+    key.row = maker.payment_row;
+    return run->rows->ops->find_payment(run->rows, IDEM_FIND_BY_ROW, &key, &run->facts.payment);
+}
+
+static bool command_is_listing(const struct idem_command *command)
+{
+    return command->kind == IDEM_COMMAND_EVIDENCE &&
+           command->evidence.source == IDEM_SOURCE_LISTING;
+}
+
 static enum idem_rows_step payment_fetch(struct idem_run *run, const struct idem_command *command)
 {
     const struct idem_intent *intent = &run->facts.intent;
@@ -97,11 +131,12 @@ static enum idem_rows_step payment_fetch(struct idem_run *run, const struct idem
         key.principal = command->accept.principal;
         find = IDEM_FIND_BY_ID;
     }
-    if (key.row == 0 && idem_uid_is_zero(key.id)) {
-        return IDEM_ROWS_OK;
+    enum idem_rows_step step = IDEM_ROWS_OK;
+    if (intent->row == 0 && command_is_listing(command)) {
+        step = listed_payment_fetch(run, &command->evidence);
+    } else if (key.row != 0 || !idem_uid_is_zero(key.id)) {
+        step = run->rows->ops->find_payment(run->rows, find, &key, &run->facts.payment);
     }
-    enum idem_rows_step step =
-        run->rows->ops->find_payment(run->rows, find, &key, &run->facts.payment);
     if (step == IDEM_ROWS_OK && run->facts.payment.row != 0) {
         idem_payment_check(&run->facts.payment);
     }
@@ -122,15 +157,27 @@ static enum idem_rows_step refund_fetch(struct idem_run *run)
     return step;
 }
 
+/* It holds no reservation: if it goes on, it takes its numbers and sums again. */
+static bool intent_starts_again(const struct idem_intent *intent)
+{
+    return intent->state == IDEM_INTENT_RELEASED ||
+           (intent->state == IDEM_INTENT_PARKED && intent->problem == IDEM_PROBLEM_NOT_EXECUTED);
+}
+
 /* The endpoint whose numbers could be taken by this command: of an intent that may (again) run. */
 static enum idem_endpoint endpoint_starting(const struct idem_facts *facts,
                                             const struct idem_command *command)
 {
     if (facts->intent.row != 0) {
-        return facts->intent.state == IDEM_INTENT_RELEASED ? facts->intent.endpoint
-                                                           : IDEM_ENDPOINT_NONE;
+        return intent_starts_again(&facts->intent) ? facts->intent.endpoint : IDEM_ENDPOINT_NONE;
     }
     return command->kind == IDEM_COMMAND_ACCEPT ? command->accept.endpoint : IDEM_ENDPOINT_NONE;
+}
+
+static struct idem_str order_no_of(const struct idem_facts *facts,
+                                   const struct idem_command *command)
+{
+    return facts->payment.row != 0 ? facts->payment.order_no : command->accept.order_no;
 }
 
 static enum idem_rows_step holder_fetch(struct idem_run *run, const struct idem_command *command)
@@ -142,7 +189,7 @@ static enum idem_rows_step holder_fetch(struct idem_run *run, const struct idem_
         bool known = facts->intent.row != 0;
         struct idem_rows_key key = {
             .principal = known ? facts->intent.principal : command->accept.principal,
-            .number = facts->payment.row != 0 ? facts->payment.order_no : command->accept.order_no,
+            .number = order_no_of(facts, command),
         };
         return key.number.len == 0 ? IDEM_ROWS_OK
                                    : run->rows->ops->find_payment(run->rows, IDEM_FIND_HOLDER, &key,
@@ -160,12 +207,49 @@ static enum idem_rows_step holder_fetch(struct idem_run *run, const struct idem_
     return IDEM_ROWS_OK;
 }
 
-static enum idem_rows_step facts_fetch(struct idem_run *run, const struct idem_command *command)
+/* The stub of a payment that holds the order number that this command would take. */
+static enum idem_rows_step order_stub_fetch(struct idem_run *run,
+                                            const struct idem_command *command)
 {
-    idem_buf_init(&run->kept, run->memory, sizeof(run->memory));
-    run->rows->kept = &run->kept;
-    run->facts = (struct idem_facts){ .send_count = 0 };
+    struct idem_facts *facts = &run->facts;
+    bool known = facts->intent.row != 0;
+    struct idem_rows_key key = {
+        .entry = known ? facts->intent.effect.entry : command->accept.entry,
+        .number = order_no_of(facts, command),
+    };
+    if (endpoint_starting(facts, command) != IDEM_ENDPOINT_PAYMENTS_CREATE || key.number.len == 0) {
+        return IDEM_ROWS_OK;
+    }
+    return run->rows->ops->find_stub(run->rows, IDEM_FIND_HOLDER, &key, &facts->order_stub);
+}
 
+/* What the provider knows and this store does not: asked for only if there is any. */
+static enum idem_rows_step stubs_fetch(struct idem_run *run, const struct idem_command *command)
+{
+    struct idem_facts *facts = &run->facts;
+    struct idem_rows_key key = { .scope = command->scope };
+    enum idem_rows_step step = IDEM_ROWS_OK;
+
+    IDEM_ASSERT(run->stub_count + run->stubs_added >= 0);
+    if (run->stub_count + run->stubs_added == 0) {
+        return IDEM_ROWS_OK;
+    }
+    if (facts->intent.row == 0) {
+        step = run->rows->ops->find_stub(run->rows, IDEM_FIND_BY_SCOPE, &key, &facts->stub);
+    }
+    if (step == IDEM_ROWS_OK) {
+        step = order_stub_fetch(run, command);
+    }
+    if (step == IDEM_ROWS_OK && facts->stub.row != 0) {
+        step = run->rows->ops->find_payment_stubs(run->rows, facts->stub.effect_id, facts);
+    }
+    return step;
+}
+
+static enum idem_rows_step intent_facts_fetch(struct idem_run *run,
+                                              const struct idem_command *command)
+{
+    struct idem_facts *facts = &run->facts;
     enum idem_rows_step step = intent_fetch(run, command);
     if (step == IDEM_ROWS_OK) {
         step = payment_fetch(run, command);
@@ -175,6 +259,41 @@ static enum idem_rows_step facts_fetch(struct idem_run *run, const struct idem_c
     }
     if (step == IDEM_ROWS_OK) {
         step = holder_fetch(run, command);
+    }
+    if (step == IDEM_ROWS_OK) {
+        step = stubs_fetch(run, command);
+    }
+    if (step == IDEM_ROWS_OK && command->kind == IDEM_COMMAND_REAP && facts->intent.row != 0) {
+        step = run->rows->ops->has_open_case(run->rows, facts->intent.row, &facts->case_open);
+    }
+    return step;
+}
+
+static enum idem_rows_step credential_fetch(struct idem_run *run,
+                                            const struct idem_credential_change *change)
+{
+    struct idem_rows_key key = { .id = change->row.id, .secret = change->row.secret_sha256 };
+    struct idem_credential_row holder = { .row = 0 };
+    enum idem_rows_step step = run->rows->ops->find_credential(run->rows, IDEM_FIND_BY_ANY_ID, &key,
+                                                               &run->facts.credential);
+    if (step == IDEM_ROWS_OK && change->action == IDEM_CREDENTIAL_ADD) {
+        step = run->rows->ops->find_credential(run->rows, IDEM_FIND_BY_SECRET, &key, &holder);
+        run->facts.secret_taken = holder.row != 0 && !idem_uid_equal(holder.id, key.id);
+    }
+    return step;
+}
+
+static enum idem_rows_step facts_fetch(struct idem_run *run, const struct idem_command *command)
+{
+    idem_buf_init(&run->kept, run->memory, sizeof(run->memory));
+    run->rows->kept = &run->kept;
+    run->facts = (struct idem_facts){ .send_count = 0 };
+
+    enum idem_rows_step step = IDEM_ROWS_OK;
+    if (command->kind == IDEM_COMMAND_CREDENTIAL) {
+        step = credential_fetch(run, &command->credential);
+    } else if (command->kind != IDEM_COMMAND_MARK) {
+        step = intent_facts_fetch(run, command);
     }
     /* Longer text than limits.h allows was not written by us: deciding on half of it is worse. */
     return step == IDEM_ROWS_OK && run->kept.full ? IDEM_ROWS_REFUSED : step;
@@ -217,8 +336,32 @@ static enum idem_rows_step intent_apply(struct idem_run *run)
     if (decision->intent.write == IDEM_WRITE_NONE) {
         return IDEM_ROWS_OK;
     }
-    idem_intent_check(intent);
+    if (decision->intent.write == IDEM_WRITE_DELETE) {
+        run->freeing = true;
+    } else {
+        idem_intent_check(intent);
+    }
     return run->rows->ops->write_intent(run->rows, &decision->intent);
+}
+
+/* What goes, before what comes. */
+static enum idem_rows_step history_clear(struct idem_run *run)
+{
+    const struct idem_rows_ops *ops = run->rows->ops;
+    const struct idem_decision *decision = &run->decision;
+    int64_t intent_row = decision->intent.row.row;
+    enum idem_rows_step step = IDEM_ROWS_OK;
+
+    if (decision->decided.decided_us != 0) {
+        IDEM_ASSERT(intent_row != 0);
+        step = ops->decide_cases(run->rows, intent_row, &decision->decided);
+    }
+    if (decision->forget_history && step == IDEM_ROWS_OK) {
+        IDEM_ASSERT(intent_row != 0);
+        run->freeing = true;
+        step = ops->forget_history(run->rows, intent_row);
+    }
+    return step;
 }
 
 static enum idem_rows_step history_apply(struct idem_run *run)
@@ -226,8 +369,11 @@ static enum idem_rows_step history_apply(struct idem_run *run)
     const struct idem_rows_ops *ops = run->rows->ops;
     const struct idem_decision *decision = &run->decision;
     int64_t intent_row = decision->intent.row.row;
-    enum idem_rows_step step = IDEM_ROWS_OK;
 
+    if (decision->intent.write == IDEM_WRITE_DELETE) {
+        return IDEM_ROWS_OK; /* There is nothing left for it to hang on. */
+    }
+    enum idem_rows_step step = history_clear(run);
     for (size_t i = 0; i < decision->send_write_count && step == IDEM_ROWS_OK; i++) {
         IDEM_ASSERT(intent_row != 0);
         step = ops->write_send(run->rows, intent_row, &decision->sends[i]);
@@ -241,6 +387,87 @@ static enum idem_rows_step history_apply(struct idem_run *run)
         step = ops->add_case(run->rows, intent_row, &decision->opened);
     }
     return step;
+}
+
+static enum idem_rows_step stub_apply(struct idem_run *run)
+{
+    const struct idem_rows_ops *ops = run->rows->ops;
+    struct idem_stub_write *write = &run->decision.stub;
+    if (write->write == IDEM_WRITE_NONE) {
+        return IDEM_ROWS_OK;
+    }
+    enum idem_rows_step step = ops->write_stub(run->rows, write);
+    if (write->write == IDEM_WRITE_INSERT) {
+        run->stubs_added += 1;
+    } else if (write->write == IDEM_WRITE_DELETE) {
+        run->stubs_added -= 1;
+    }
+    if (step == IDEM_ROWS_OK && run->decision.payment_stubs_applied) {
+        step = ops->apply_stubs(run->rows, write->row.effect_id);
+    }
+    return step;
+}
+
+/* How far retention trusts the clock: never back. */
+static enum idem_rows_step horizon_apply(struct idem_run *run, int64_t value_us)
+{
+    char memory[32];
+    struct idem_buf text;
+    struct idem_str former = { .len = 0 };
+    int64_t former_us = 0;
+    enum idem_rows_step step =
+        run->rows->ops->find_meta(run->rows, IDEM_META_REAP_HORIZON, &former);
+    if (step != IDEM_ROWS_OK || (idem_str_to_i64(former, &former_us) && former_us >= value_us)) {
+        return step;
+    }
+    idem_buf_init(&text, memory, sizeof(memory));
+    idem_buf_add_i64(&text, value_us);
+    return run->rows->ops->write_meta(run->rows, IDEM_META_REAP_HORIZON, idem_buf_str(&text));
+}
+
+/* The mode ends; by whom and why stays, under the time. */
+static enum idem_rows_step restored_over_apply(struct idem_run *run, int64_t now_us)
+{
+    const struct idem_mark *mark = &run->decision.mark;
+    char name[64];
+    char memory[IDEM_REASON_MAX + 2 * IDEM_PRINCIPAL_MAX + IDEM_LABEL_MAX];
+    struct idem_buf text;
+    (void)snprintf(name, sizeof(name), IDEM_META_RESTORED_OVER "%lld", (long long)now_us);
+    idem_buf_init(&text, memory, sizeof(memory));
+    idem_buf_add(&text, mark->by);
+    idem_buf_add(&text, IDEM_STR(": "));
+    idem_buf_add(&text, mark->reason);
+
+    run->restored_over = true;
+    enum idem_rows_step step =
+        run->rows->ops->write_meta(run->rows, IDEM_META_RESTORED, IDEM_STR("0"));
+    return step == IDEM_ROWS_OK ? run->rows->ops->write_meta(run->rows, name, idem_buf_str(&text))
+                                : step;
+}
+
+static enum idem_rows_step mark_apply(struct idem_run *run, int64_t now_us)
+{
+    switch (run->decision.mark.kind) {
+    case IDEM_MARK_NONE:
+        return IDEM_ROWS_OK;
+    case IDEM_MARK_HORIZON:
+        return horizon_apply(run, run->decision.mark.value_us);
+    case IDEM_MARK_RESTORED_OVER:
+        return restored_over_apply(run, now_us);
+    case IDEM_MARK_COUNT:
+        break;
+    }
+    IDEM_UNREACHABLE();
+}
+
+/* Rows that are nobody's: stubs, credentials, marks. */
+static enum idem_rows_step own_apply(struct idem_run *run, int64_t now_us)
+{
+    enum idem_rows_step step = stub_apply(run);
+    if (step == IDEM_ROWS_OK && run->decision.credential.write != IDEM_WRITE_NONE) {
+        step = run->rows->ops->write_credential(run->rows, &run->decision.credential);
+    }
+    return step == IDEM_ROWS_OK ? mark_apply(run, now_us) : step;
 }
 
 /* One command inside the open transaction. */
@@ -260,9 +487,25 @@ static enum idem_rows_step command_run(struct idem_run *run, struct idem_store_i
         step = history_apply(run);
     }
     if (step == IDEM_ROWS_OK) {
+        step = own_apply(run, item->command.now_us);
+    }
+    if (step == IDEM_ROWS_OK) {
         idem_outcome_take(item->outcome, &run->decision);
     }
     return step;
+}
+
+/* What the transaction changed of the run's own knowledge stands with its commit, or never was. */
+static void knowledge_settle(struct idem_run *run, bool committed)
+{
+    if (committed) {
+        run->stub_count += run->stubs_added;
+        run->restored = run->restored && !run->restored_over;
+        run->freed = run->freed || run->freeing;
+    }
+    run->stubs_added = 0;
+    run->restored_over = false;
+    run->freeing = false;
 }
 
 /* `count` items from `first` on, in one transaction. */
@@ -286,7 +529,8 @@ static enum idem_rows_step items_run(struct idem_run *run,
     } else if (ops->rollback(run->rows) != IDEM_ROWS_OK) {
         step = IDEM_ROWS_LOST;
     }
-    if (step == IDEM_ROWS_LOST) {
+    knowledge_settle(run, step == IDEM_ROWS_OK);
+    if (step == IDEM_ROWS_LOST || step == IDEM_ROWS_DAMAGED) {
         run->broken = true;
     }
     return step;
@@ -319,10 +563,15 @@ void idem_run_init(struct idem_run *run,
 {
     IDEM_ASSERT(opening.incarnation > 0);
     IDEM_ASSERT(opening.memory_since_us >= 0);
+    IDEM_ASSERT(opening.stub_count >= 0);
     run->rows = rows;
     run->options = options;
     run->opening = opening;
     run->broken = false;
+    run->freed = false;
+    run->stub_count = opening.stub_count;
+    run->restored = opening.restored;
+    knowledge_settle(run, false);
 }
 
 void idem_run_batch(struct idem_run *run, struct idem_store_batch *batch)

@@ -2,6 +2,9 @@
  * run.h - how a batch of commands runs, whichever backend holds the rows.
  *
  * Stamp, begin, and for each command: fetch its facts, decide, apply the writes; then one commit.
+ * The run itself knows two things of the store that only its own writes change: how many stubs there
+ * are, and whether the restored mode lasts.
+ *
  * A miss undoes all of it and every command runs alone, deciding anew as often as its facts move,
  * at most IDEM_STORE_TRIES_MAX times.
  *
@@ -21,13 +24,23 @@
 struct idem_run_opening {
     int64_t incarnation;
     int64_t memory_since_us; /* Wall time since when the store has records; 0: not known. */
+    int64_t stub_count;      /* How many stubs it has. */
+    bool restored;           /* It is an older copy, and what that missed is not known yet. */
 };
 
 struct idem_run {
     struct idem_rows *rows;                   /* Borrowed. */
     const struct idem_store_options *options; /* Borrowed. */
     struct idem_run_opening opening;
-    bool broken; /* A commit was not answered cleanly: nothing runs any more. */
+    bool broken; /* A commit was not answered cleanly, or damage was met: nothing runs any more. */
+    bool freed;  /* Rows went, or became small. Whoever cares clears it. */
+    /* As of the last commit. A store without stubs is never asked for one. */
+    int64_t stub_count;
+    bool restored;
+    /* What the open transaction changes of it. */
+    int64_t stubs_added;
+    bool restored_over;
+    bool freeing;
     struct idem_facts facts;
     struct idem_decision decision;
     struct idem_buf kept; /* Text of the facts. */

@@ -49,6 +49,18 @@ void idem_store_read(struct idem_store *store, struct idem_read *read)
     store->ops->read(store, read);
 }
 
+/* The restored mode is over once its end is durable. */
+static void marks_note(struct idem_store *store, const struct idem_store_batch *batch)
+{
+    IDEM_LIST_FOREACH (node, &batch->items) {
+        const struct idem_store_item *item = IDEM_CONTAINER_OF(node, struct idem_store_item, node);
+        if (item->answer == IDEM_STORE_DURABLE && item->command.kind == IDEM_COMMAND_MARK &&
+            item->command.mark.kind == IDEM_MARK_RESTORED_OVER) {
+            store->restored = false;
+        }
+    }
+}
+
 void idem_store_reap(struct idem_store *store,
                      struct idem_list *ret_batches,
                      struct idem_list *ret_reads)
@@ -65,6 +77,7 @@ void idem_store_reap(struct idem_store *store,
     IDEM_LIST_FOREACH (node, &batches) {
         struct idem_store_batch *batch = IDEM_CONTAINER_OF(node, struct idem_store_batch, node);
         IDEM_ASSERT(batch->answer != IDEM_STORE_NONE);
+        marks_note(store, batch);
     }
     idem_list_join(ret_batches, &batches);
     idem_list_join(ret_reads, &reads);

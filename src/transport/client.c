@@ -546,11 +546,13 @@ static void set_call(struct transfer *transfer, const struct idem_http_call *cal
     set_pointer(transfer, CURLOPT_URL, call->url);
     set_pointer(transfer, CURLOPT_HTTPHEADER, transfer->lines);
     set_number(transfer, CURLOPT_CONNECTTIMEOUT_MS, (long)ms_from_us(connect_us));
+    set_pointer(transfer, CURLOPT_CUSTOMREQUEST, NULL); /* The call before may have set it. */
     if (strcmp(call->method, "GET") == 0) {
         set_number(transfer, CURLOPT_HTTPGET, 1);
         return;
     }
-    set_number(transfer, CURLOPT_POST, 1);
+    set_number(transfer, CURLOPT_POST, 1); /* With a body; the word is the call's. */
+    set_pointer(transfer, CURLOPT_CUSTOMREQUEST, call->method);
     set_number(transfer, CURLOPT_POSTFIELDSIZE, (long)call->body.len);
     set_pointer(transfer, CURLOPT_POSTFIELDS, call->body.len == 0 ? "" : call->body.data);
 }
@@ -564,6 +566,10 @@ static void call_reset(struct idem_http_call *call)
     call->answer = (struct idem_str){ .len = 0 };
     call->detail[0] = '\0';
     call->sends = 0;
+    if (call->answer_room != NULL) {
+        idem_buf_init(&call->answer_buf, call->answer_room, call->answer_room_size);
+        return;
+    }
     idem_buf_init(&call->answer_buf, call->answer_memory, sizeof(call->answer_memory));
 }
 
@@ -573,7 +579,8 @@ enum idem_err idem_http_client_submit(struct idem_http_client *client, struct id
     IDEM_ASSERT(!call->node.linked);
     IDEM_ASSERT(call->header_count <= IDEM_HTTP_HEADERS_MAX);
     bool get = strcmp(call->method, "GET") == 0;
-    IDEM_ASSERT(get || strcmp(call->method, "POST") == 0);
+    IDEM_ASSERT(get || strcmp(call->method, "POST") == 0 || strcmp(call->method, "PUT") == 0 ||
+                strcmp(call->method, "DELETE") == 0);
     IDEM_ASSERT(!get || call->body.len == 0);
 
     if (client->idle.count == 0) {

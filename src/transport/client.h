@@ -34,7 +34,7 @@ enum idem_http_verdict {
 };
 
 #define IDEM_HTTP_HEADERS_MAX     8
-#define IDEM_HTTP_ANSWER_BODY_MAX 16384 /* A longer answer is UNKNOWN. */
+#define IDEM_HTTP_ANSWER_BODY_MAX 16384 /* A longer answer is UNKNOWN, unless it has room. */
 #define IDEM_HTTP_CALL_DETAIL_MAX 128
 
 /* One call. Embed it; it is the client's from submit to reap. */
@@ -42,7 +42,7 @@ struct idem_http_call {
     struct idem_list_node node;
 
     /* Borrowed until reaped. */
-    const char *method;                             /* "GET", "POST". */
+    const char *method;                             /* "GET", "POST", "PUT", "DELETE". */
     const char *url;                                /* Terminated. */
     struct idem_str headers[IDEM_HTTP_HEADERS_MAX]; /* "Name: value", not terminated. */
     size_t header_count;
@@ -50,6 +50,8 @@ struct idem_http_call {
     int64_t not_after_us;       /* Monotonic; the first byte leaves before or never. */
     int64_t connect_timeout_us; /* Part of timeout_us. */
     int64_t timeout_us;         /* From submit to the last byte of the answer. */
+    char *answer_room;          /* For the answer's body, until reaped; NULL: `answer_memory`. */
+    size_t answer_room_size;
 
     /* Valid once reaped. */
     enum idem_http_verdict verdict;

@@ -19,6 +19,7 @@ struct idem_recovery {
     struct idem_engine *engine;
     struct idem_clock *clock;
     struct idem_read read;
+    struct idem_list done; /* Where it comes back. */
     bool reading;
     bool caught_up;
     bool stopped;
@@ -118,15 +119,14 @@ static void begin_read(struct idem_recovery *recovery)
     read->kind = recovery->caught_up ? IDEM_READ_DUE : IDEM_READ_LEFT;
     read->now_us = idem_clock_wall_us(recovery->clock);
     read->after_row = recovery->after_row;
+    read->done = &recovery->done;
     recovery->reading = true;
     idem_engine_read(recovery->engine, read);
 }
 
 void idem_recovery_step(struct idem_recovery *recovery)
 {
-    struct idem_list done = { .count = 0 };
-    idem_engine_reap_due_reads(recovery->engine, &done);
-    struct idem_list_node *node = idem_list_pop(&done);
+    struct idem_list_node *node = idem_list_pop(&recovery->done);
     if (node != NULL) {
         IDEM_ASSERT(node == &recovery->read.node);
         take_read(recovery);
@@ -149,6 +149,9 @@ void idem_recovery_step(struct idem_recovery *recovery)
 
 int64_t idem_recovery_wake_us(const struct idem_recovery *recovery)
 {
+    if (recovery->done.count > 0) {
+        return 0; /* Its read came back after its last step. */
+    }
     if (recovery->reading || recovery->stopped) {
         return INT64_MAX;
     }

@@ -22,6 +22,7 @@ import time
 
 BEARER = "test-secret"
 OTHER_BEARER = "other-secret"
+OPERATOR_BEARER = "operator-secret"
 
 # Everything a test may wait for ends within this, on a loaded machine too.
 PATIENCE_S = 60.0
@@ -165,7 +166,10 @@ def encode(method, path, headers, body):
 
 
 class World:
-    """A sandbox and a service. `settings` replace defaults; `more` is added to the file."""
+    """
+    A sandbox and a service. `settings` replace defaults; `more` is added to the file. The setting
+    `entries` says which profiles are configured, `listing` which of them can be listed.
+    """
 
     def __init__(self, idem, settings=None, more="", start=True):
         self.idem = idem
@@ -186,6 +190,10 @@ class World:
             "partial_capture": "many",
             "routes": "",
             "scope": "endpoint",
+            "entries": tuple(PROFILES),
+            "listing": tuple(entry for entry in PROFILES if entry != "sandbox-blind"),
+            "retry_window_s": 86400,
+            "limits": "",
         }
         self.settings.update(settings or {})
         self.more = more
@@ -203,7 +211,8 @@ class World:
 
     def write_config(self):
         setting = self.settings
-        grants = ", ".join(f'"{entry}"' for entry in PROFILES)
+        profiles = {entry: PROFILES[entry] for entry in setting["entries"]}
+        grants = ", ".join(f'"{entry}"' for entry in profiles)
         providers = ",\n".join(
             f"""  {{ entry = "{entry}"; adapter = "bridge";
     base_url = "http://127.0.0.1:{self.sandbox_port}/{path}";
@@ -211,8 +220,9 @@ class World:
     account = "acct-{entry}"; region = "eu";
     request_timeout_ms = {setting["request_timeout_ms"]}; settle_ms = {setting["settle_ms"]};
     partial_capture = "{setting["partial_capture"]}";
+    listing = {"true" if entry in setting["listing"] else "false"};
     capabilities = {{ {capabilities} }}; }}"""
-            for entry, (path, capabilities) in PROFILES.items()
+            for entry, (path, capabilities) in profiles.items()
         )
         default_routes = ",\n".join(
             f'  {{ endpoint = "{endpoint}"; wait_ms = {setting["wait_ms"]}; }}'
@@ -228,11 +238,13 @@ class World:
 listen = "127.0.0.1:{self.port}";
 store = "sqlite:{self.directory}/idem.db";
 scope = "{setting["scope"]}";
+retry_window_s = {setting["retry_window_s"]};
 credentials = (
   {{ principal = "shop"; secret_sha256 = "{sha256_hex(BEARER)}"; role = "merchant";
     providers = [ {grants} ]; }},
   {{ principal = "rival"; secret_sha256 = "{sha256_hex(OTHER_BEARER)}"; role = "merchant";
-    providers = [ "sandbox" ]; }}
+    providers = [ "{setting["entries"][0]}" ]; }},
+  {{ principal = "ops"; secret_sha256 = "{sha256_hex(OPERATOR_BEARER)}"; role = "operator"; }}
 );
 providers = (
 {providers}
@@ -240,6 +252,7 @@ providers = (
 routes = (
 {setting["routes"] or default_routes}
 );
+limits = {{ {setting["limits"]} }};
 timings = {{ lease_ms = {setting["lease_ms"]}; ask_first_ms = {setting["ask_first_ms"]};
   ask_max_ms = {setting["ask_max_ms"]}; ask_give_up_s = {setting["ask_give_up_s"]};
   parked_ask_s = {setting["parked_ask_s"]}; release_s = {setting["release_s"]};
@@ -263,7 +276,7 @@ timings = {{ lease_ms = {setting["lease_ms"]}; ask_first_ms = {setting["ask_firs
         )
         self.wait_until(lambda: self.answers(self.sandbox_port, "/healthz"), "sandbox answers")
 
-    def start(self, crash_point=None, prepare=None):
+    def start(self, crash_point=None, prepare=None, arguments=()):
         self.write_config()
         environment = dict(os.environ)
         environment["IDEM_TEST_PROVIDER_CREDENTIAL"] = "provider-secret"
@@ -271,7 +284,7 @@ timings = {{ lease_ms = {setting["lease_ms"]}; ask_first_ms = {setting["ask_firs
         if crash_point is not None:
             environment["IDEM_CRASH_POINT"] = crash_point
         self.service = subprocess.Popen(
-            [self.idem, "serve", "--config", str(self.config_path())],
+            [self.idem, "serve", "--config", str(self.config_path()), *arguments],
             stdout=self.log,
             stderr=self.log,
             env=environment,
@@ -354,6 +367,24 @@ timings = {{ lease_ms = {setting["lease_ms"]}; ask_first_ms = {setting["ask_firs
 
     def get(self, path, headers=(), **more):
         return self.request("GET", path, headers, **more)
+
+    def admin(self, method, path, body=b"", **more):
+        headers = [("Content-Type", "application/json")] if body else []
+        return self.request(method, "/v1/admin" + path, headers, body, OPERATOR_BEARER, **more)
+
+    def command(self, *arguments, bearer=OPERATOR_BEARER):
+        """Runs an operator's command of the program against this service."""
+        environment = dict(os.environ)
+        environment["IDEM_URL"] = f"http://127.0.0.1:{self.port}"
+        environment["IDEM_CREDENTIAL"] = bearer
+        return subprocess.run(
+            [self.idem, *arguments],
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+            check=False,
+        )
 
     def operation(self, key, endpoint="payments.create", **more):
         return self.get(

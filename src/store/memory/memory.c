@@ -35,7 +35,8 @@ static void memory_submit(struct idem_store *store, struct idem_store_batch *bat
 static void memory_read(struct idem_store *store, struct idem_read *read)
 {
     struct memory_store *memory = memory_of(store);
-    idem_read_run(&memory->rows.rows, store->incarnation, read);
+    bool sound = idem_read_run(&memory->rows.rows, store->incarnation, read);
+    IDEM_ASSERT(sound); /* Memory is not damaged. */
     idem_list_push(&memory->done_reads, &read->node);
     store->options.wake(store->options.wake_context);
 }
@@ -86,11 +87,13 @@ enum idem_err idem_memory_open(const struct idem_store_options *options,
         .options = *options,
         .incarnation = 1,
         .batches_in_flight_max = 1,
+        .restored = options->restored,
     };
     idem_memory_rows_init(&memory->rows);
     struct idem_run_opening opening = {
         .incarnation = memory->base.incarnation,
         .memory_since_us = idem_clock_wall_us(options->clock),
+        .restored = options->restored,
     };
     idem_run_init(&memory->run, &memory->rows.rows, &memory->base.options, opening);
     *ret_store = &memory->base;

@@ -13,41 +13,6 @@
 #include "base/bug.h"
 #include "store/columns.h"
 
-struct intent_row {
-    char *text;
-    struct idem_intent intent;
-    int64_t last_send;
-    int64_t last_event;
-};
-
-struct payment_row {
-    char *text;
-    struct idem_payment payment;
-};
-
-struct refund_row {
-    char *text;
-    struct idem_refund refund;
-};
-
-struct send_row {
-    char *text; /* None. */
-    int64_t before;
-    struct idem_send send;
-};
-
-struct event_row {
-    char *text;
-    int64_t before;
-    struct idem_event event;
-};
-
-struct case_row {
-    char *text;
-    int64_t intent_row;
-    struct idem_case opened;
-};
-
 /* One index for all: the salt says what the hash is of. */
 enum salt {
     SALT_NONE = 0,
@@ -82,13 +47,7 @@ static uint64_t hash_refund_no(int64_t payment_row, struct idem_str refund_no)
     return idem_memory_hash(hash, refund_no.data, refund_no.len);
 }
 
-static struct idem_memory_rows *memory_of(struct idem_rows *rows)
-{
-    return IDEM_CONTAINER_OF(rows, struct idem_memory_rows, rows);
-}
-
-/* Moves the text of `row` into a block of its own, which is given. */
-static char *text_copy(const struct idem_table *table, void *row)
+char *idem_memory_text(const struct idem_table *table, void *row)
 {
     size_t size = idem_table_text_size(table, row);
     char *text = idem_memory_take(size);
@@ -99,29 +58,30 @@ static char *text_copy(const struct idem_table *table, void *row)
     return text;
 }
 
-static struct intent_row *intent_at(const struct idem_memory_rows *memory, int64_t handle)
+struct idem_memory_intent *idem_memory_intent_at(const struct idem_memory_rows *memory,
+                                                 int64_t handle)
 {
     return idem_memory_row(&memory->intents, handle);
 }
 
-static struct payment_row *payment_at(const struct idem_memory_rows *memory, int64_t handle)
+static struct idem_memory_payment *payment_at(const struct idem_memory_rows *memory, int64_t handle)
 {
     return idem_memory_row(&memory->payments, handle);
 }
 
-static struct refund_row *refund_at(const struct idem_memory_rows *memory, int64_t handle)
+static struct idem_memory_refund *refund_at(const struct idem_memory_rows *memory, int64_t handle)
 {
     return idem_memory_row(&memory->refunds, handle);
 }
 
-static struct intent_row *intent_by_scope(const struct idem_memory_rows *memory,
-                                          const struct idem_scope *scope)
+static struct idem_memory_intent *intent_by_scope(const struct idem_memory_rows *memory,
+                                                  const struct idem_scope *scope)
 {
     uint64_t hash = hash_bytes(SALT_SCOPE, scope, sizeof(*scope));
     size_t place = 0;
     int64_t handle = 0;
     while ((handle = idem_memory_index_next(&memory->index, hash, &place)) != 0) {
-        struct intent_row *found = intent_at(memory, handle);
+        struct idem_memory_intent *found = idem_memory_intent_at(memory, handle);
         if (found != NULL && memcmp(&found->intent.scope, scope, sizeof(*scope)) == 0) {
             return found;
         }
@@ -129,13 +89,14 @@ static struct intent_row *intent_by_scope(const struct idem_memory_rows *memory,
     return NULL;
 }
 
-static struct intent_row *intent_by_id(const struct idem_memory_rows *memory, struct idem_uid id)
+static struct idem_memory_intent *intent_by_id(const struct idem_memory_rows *memory,
+                                               struct idem_uid id)
 {
     uint64_t hash = hash_bytes(SALT_INTENT, &id, sizeof(id));
     size_t place = 0;
     int64_t handle = 0;
     while ((handle = idem_memory_index_next(&memory->index, hash, &place)) != 0) {
-        struct intent_row *found = intent_at(memory, handle);
+        struct idem_memory_intent *found = idem_memory_intent_at(memory, handle);
         if (found != NULL && idem_uid_equal(found->intent.id, id)) {
             return found;
         }
@@ -143,13 +104,14 @@ static struct intent_row *intent_by_id(const struct idem_memory_rows *memory, st
     return NULL;
 }
 
-static struct payment_row *payment_by_id(const struct idem_memory_rows *memory, struct idem_uid id)
+static struct idem_memory_payment *payment_by_id(const struct idem_memory_rows *memory,
+                                                 struct idem_uid id)
 {
     uint64_t hash = hash_bytes(SALT_PAYMENT, &id, sizeof(id));
     size_t place = 0;
     int64_t handle = 0;
     while ((handle = idem_memory_index_next(&memory->index, hash, &place)) != 0) {
-        struct payment_row *found = payment_at(memory, handle);
+        struct idem_memory_payment *found = payment_at(memory, handle);
         if (found != NULL && idem_uid_equal(found->payment.id, id)) {
             return found;
         }
@@ -158,17 +120,17 @@ static struct payment_row *payment_by_id(const struct idem_memory_rows *memory, 
 }
 
 /* The newest payment of the principal with this number that holds it, or that does not. */
-static struct payment_row *payment_by_order(const struct idem_memory_rows *memory,
-                                            struct idem_str principal,
-                                            struct idem_str order_no,
-                                            bool holds)
+static struct idem_memory_payment *payment_by_order(const struct idem_memory_rows *memory,
+                                                    struct idem_str principal,
+                                                    struct idem_str order_no,
+                                                    bool holds)
 {
     uint64_t hash = hash_order(principal, order_no);
-    struct payment_row *newest = NULL;
+    struct idem_memory_payment *newest = NULL;
     size_t place = 0;
     int64_t handle = 0;
     while ((handle = idem_memory_index_next(&memory->index, hash, &place)) != 0) {
-        struct payment_row *found = payment_at(memory, handle);
+        struct idem_memory_payment *found = payment_at(memory, handle);
         if (found != NULL && idem_str_equal(found->payment.principal, principal) &&
             idem_str_equal(found->payment.order_no, order_no) &&
             idem_payment_holds_order(found->payment.state) == holds &&
@@ -179,13 +141,14 @@ static struct payment_row *payment_by_order(const struct idem_memory_rows *memor
     return newest;
 }
 
-static struct refund_row *refund_by_id(const struct idem_memory_rows *memory, struct idem_uid id)
+static struct idem_memory_refund *refund_by_id(const struct idem_memory_rows *memory,
+                                               struct idem_uid id)
 {
     uint64_t hash = hash_bytes(SALT_REFUND, &id, sizeof(id));
     size_t place = 0;
     int64_t handle = 0;
     while ((handle = idem_memory_index_next(&memory->index, hash, &place)) != 0) {
-        struct refund_row *found = refund_at(memory, handle);
+        struct idem_memory_refund *found = refund_at(memory, handle);
         if (found != NULL && idem_uid_equal(found->refund.id, id)) {
             return found;
         }
@@ -198,15 +161,15 @@ static bool refund_holds_no(const struct idem_refund *refund)
     return refund->refund_no.len > 0 && refund->state != IDEM_REFUND_FAILED;
 }
 
-static struct refund_row *refund_holder(const struct idem_memory_rows *memory,
-                                        int64_t payment_row,
-                                        struct idem_str refund_no)
+static struct idem_memory_refund *refund_holder(const struct idem_memory_rows *memory,
+                                                int64_t payment_row,
+                                                struct idem_str refund_no)
 {
     uint64_t hash = hash_refund_no(payment_row, refund_no);
     size_t place = 0;
     int64_t handle = 0;
     while ((handle = idem_memory_index_next(&memory->index, hash, &place)) != 0) {
-        struct refund_row *found = refund_at(memory, handle);
+        struct idem_memory_refund *found = refund_at(memory, handle);
         if (found != NULL && found->refund.payment_row == payment_row &&
             idem_str_equal(found->refund.refund_no, refund_no) && refund_holds_no(&found->refund)) {
             return found;
@@ -217,7 +180,7 @@ static struct refund_row *refund_holder(const struct idem_memory_rows *memory,
 
 static enum idem_rows_step rows_begin(struct idem_rows *rows)
 {
-    struct idem_memory_rows *memory = memory_of(rows);
+    struct idem_memory_rows *memory = idem_memory_of(rows);
     IDEM_ASSERT(!memory->begun);
     IDEM_ASSERT(memory->log.count == 0);
     memory->begun = true;
@@ -226,7 +189,7 @@ static enum idem_rows_step rows_begin(struct idem_rows *rows)
 
 static enum idem_rows_step rows_commit(struct idem_rows *rows)
 {
-    struct idem_memory_rows *memory = memory_of(rows);
+    struct idem_memory_rows *memory = idem_memory_of(rows);
     IDEM_ASSERT(memory->begun);
     idem_memory_keep(&memory->log);
     memory->begun = false;
@@ -235,7 +198,7 @@ static enum idem_rows_step rows_commit(struct idem_rows *rows)
 
 static enum idem_rows_step rows_rollback(struct idem_rows *rows)
 {
-    struct idem_memory_rows *memory = memory_of(rows);
+    struct idem_memory_rows *memory = idem_memory_of(rows);
     idem_memory_undo(&memory->log);
     memory->begun = false;
     return IDEM_ROWS_OK;
@@ -246,12 +209,13 @@ static enum idem_rows_step rows_find_intent(struct idem_rows *rows,
                                             const struct idem_rows_key *key,
                                             struct idem_intent *ret_intent)
 {
-    const struct idem_memory_rows *memory = memory_of(rows);
-    const struct intent_row *found = NULL;
+    const struct idem_memory_rows *memory = idem_memory_of(rows);
+    const struct idem_memory_intent *found = NULL;
 
-    if (find == IDEM_FIND_BY_ID) {
+    if (find == IDEM_FIND_BY_ID || find == IDEM_FIND_BY_ANY_ID) {
         found = intent_by_id(memory, key->id);
-        if (found != NULL && !idem_str_equal(found->intent.principal, key->principal)) {
+        if (found != NULL && find == IDEM_FIND_BY_ID &&
+            !idem_str_equal(found->intent.principal, key->principal)) {
             found = NULL;
         }
     } else {
@@ -273,14 +237,15 @@ static enum idem_rows_step rows_find_payment(struct idem_rows *rows,
                                              const struct idem_rows_key *key,
                                              struct idem_payment *ret_payment)
 {
-    const struct idem_memory_rows *memory = memory_of(rows);
-    const struct payment_row *found = NULL;
+    const struct idem_memory_rows *memory = idem_memory_of(rows);
+    const struct idem_memory_payment *found = NULL;
 
     if (find == IDEM_FIND_BY_ROW) {
         found = payment_at(memory, key->row);
-    } else if (find == IDEM_FIND_BY_ID) {
+    } else if (find == IDEM_FIND_BY_ID || find == IDEM_FIND_BY_ANY_ID) {
         found = payment_by_id(memory, key->id);
-        if (found != NULL && !idem_str_equal(found->payment.principal, key->principal)) {
+        if (found != NULL && find == IDEM_FIND_BY_ID &&
+            !idem_str_equal(found->payment.principal, key->principal)) {
             found = NULL;
         }
     } else {
@@ -299,8 +264,8 @@ static enum idem_rows_step rows_find_refund(struct idem_rows *rows,
                                             const struct idem_rows_key *key,
                                             struct idem_refund *ret_refund)
 {
-    const struct idem_memory_rows *memory = memory_of(rows);
-    const struct refund_row *found = NULL;
+    const struct idem_memory_rows *memory = idem_memory_of(rows);
+    const struct idem_memory_refund *found = NULL;
 
     if (find == IDEM_FIND_BY_ROW) {
         found = refund_at(memory, key->row);
@@ -325,15 +290,15 @@ static enum idem_rows_step rows_find_sends(struct idem_rows *rows,
                                            struct idem_send *ret_sends,
                                            size_t *ret_count)
 {
-    const struct idem_memory_rows *memory = memory_of(rows);
-    const struct intent_row *intent = intent_at(memory, intent_row);
+    const struct idem_memory_rows *memory = idem_memory_of(rows);
+    const struct idem_memory_intent *intent = idem_memory_intent_at(memory, intent_row);
     size_t count = 0;
 
     for (int64_t at = intent->last_send; at != 0; count++) {
         if (count == IDEM_SENDS_MAX) {
             return IDEM_ROWS_REFUSED;
         }
-        const struct send_row *row = idem_memory_row(&memory->sends, at);
+        const struct idem_memory_send *row = idem_memory_row(&memory->sends, at);
         ret_sends[count] = row->send;
         at = row->before;
     }
@@ -346,112 +311,6 @@ static enum idem_rows_step rows_find_sends(struct idem_rows *rows,
     return IDEM_ROWS_OK;
 }
 
-/* Events from the newest on, as long as there is room. */
-static void events_copy(const struct idem_memory_rows *memory,
-                        int64_t newest,
-                        struct idem_buf *kept,
-                        struct idem_read *read)
-{
-    bool room = true;
-    read->event_count = 0;
-    read->event_total = 0;
-    for (int64_t at = newest; at != 0; read->event_total++) {
-        const struct event_row *row = idem_memory_row(&memory->events, at);
-        at = row->before;
-        room = room && read->event_count < IDEM_READ_EVENTS_MAX &&
-               row->event.detail.len <= kept->max - kept->len;
-        if (room) {
-            struct idem_event *event = &read->events[read->event_count];
-            *event = row->event;
-            idem_table_text_keep(&idem_table_events, event, kept);
-            read->event_count += 1;
-        }
-    }
-}
-
-static enum idem_rows_step rows_find_events(struct idem_rows *rows,
-                                            int64_t intent_row,
-                                            struct idem_read *read)
-{
-    const struct idem_memory_rows *memory = memory_of(rows);
-    events_copy(memory, intent_at(memory, intent_row)->last_event, rows->kept, read);
-
-    for (size_t i = 0; i < read->event_count / 2; i++) {
-        struct idem_event other = read->events[i];
-        read->events[i] = read->events[read->event_count - 1 - i];
-        read->events[read->event_count - 1 - i] = other;
-    }
-    return IDEM_ROWS_OK;
-}
-
-static struct idem_due due_of(const struct idem_intent *intent)
-{
-    return (struct idem_due){
-        .scope = intent->scope,
-        .row = intent->row,
-        .due_us = intent->due_us,
-    };
-}
-
-/* Keeps the list sorted by time, then row; what falls off the end is for the next look. */
-static void due_insert(struct idem_read *read, struct idem_due due)
-{
-    size_t at = read->due_count;
-    while (at > 0 && read->due[at - 1].due_us > due.due_us) {
-        at -= 1;
-    }
-    if (at == IDEM_READ_DUE_MAX) {
-        return;
-    }
-    if (read->due_count < IDEM_READ_DUE_MAX) {
-        read->due_count += 1;
-    }
-    for (size_t i = read->due_count - 1; i > at; i--) {
-        read->due[i] = read->due[i - 1];
-    }
-    read->due[at] = due;
-}
-
-static enum idem_rows_step rows_find_due(struct idem_rows *rows, struct idem_read *read)
-{
-    const struct idem_memory_rows *memory = memory_of(rows);
-    read->due_count = 0;
-    read->next_due_us = 0;
-    for (int64_t handle = 1; (size_t)handle <= memory->intents.count; handle++) {
-        const struct idem_intent *intent = &intent_at(memory, handle)->intent;
-        if (intent->due_us == 0) {
-            continue;
-        }
-        if (intent->due_us <= read->now_us) {
-            due_insert(read, due_of(intent));
-        } else if (read->next_due_us == 0 || intent->due_us < read->next_due_us) {
-            read->next_due_us = intent->due_us;
-        }
-    }
-    return IDEM_ROWS_OK;
-}
-
-static bool intent_is_left(const struct idem_intent *intent, int64_t incarnation)
-{
-    return intent->due_us > 0 && intent->lease_end_us > 0 && intent->incarnation != incarnation;
-}
-
-static enum idem_rows_step rows_find_left(struct idem_rows *rows,
-                                          int64_t incarnation,
-                                          struct idem_read *read)
-{
-    const struct idem_memory_rows *memory = memory_of(rows);
-    read->due_count = 0;
-    for (int64_t handle = read->after_row + 1; (size_t)handle <= memory->intents.count; handle++) {
-        const struct idem_intent *intent = &intent_at(memory, handle)->intent;
-        if (intent_is_left(intent, incarnation) && read->due_count < IDEM_READ_DUE_MAX) {
-            read->due[read->due_count] = due_of(intent);
-            read->due_count += 1;
-        }
-    }
-    return IDEM_ROWS_OK;
-}
-
 static enum idem_rows_step intent_insert(struct idem_memory_rows *memory,
                                          struct idem_intent *intent)
 {
@@ -459,9 +318,9 @@ static enum idem_rows_step intent_insert(struct idem_memory_rows *memory,
         intent_by_id(memory, intent->id) != NULL) {
         return IDEM_ROWS_MISS;
     }
-    struct intent_row row = { .intent = *intent };
+    struct idem_memory_intent row = { .intent = *intent };
     row.intent.row = (int64_t)memory->intents.count + 1;
-    row.text = text_copy(&idem_table_intents, &row.intent);
+    row.head.text = idem_memory_text(&idem_table_intents, &row.intent);
     intent->row = idem_memory_add(&memory->log, &memory->intents, &row);
     IDEM_ASSERT(intent->row == row.intent.row);
     idem_memory_index_add(
@@ -471,21 +330,82 @@ static enum idem_rows_step intent_insert(struct idem_memory_rows *memory,
     return IDEM_ROWS_OK;
 }
 
+static void sends_remove(struct idem_memory_rows *memory, int64_t intent_row)
+{
+    struct idem_memory_intent *intent =
+        idem_memory_change(&memory->log, &memory->intents, intent_row, NULL);
+    for (int64_t at = intent->last_send; at != 0;) {
+        const struct idem_memory_send *send = idem_memory_row(&memory->sends, at);
+        int64_t before = send->before;
+        idem_memory_remove(&memory->log, &memory->sends, at);
+        at = before;
+    }
+    intent->last_send = 0;
+}
+
+/* Those of cause `kept` stay, linked anew from the newest on. */
+static void events_remove(struct idem_memory_rows *memory, int64_t intent_row, enum idem_cause kept)
+{
+    struct idem_memory_intent *intent =
+        idem_memory_change(&memory->log, &memory->intents, intent_row, NULL);
+    int64_t at = intent->last_event;
+    int64_t *link = &intent->last_event;
+    while (at != 0) {
+        const struct idem_memory_event *event = idem_memory_row(&memory->events, at);
+        int64_t before = event->before;
+        if (event->event.cause == kept) {
+            struct idem_memory_event *stays =
+                idem_memory_change(&memory->log, &memory->events, at, NULL);
+            *link = at;
+            link = &stays->before;
+        } else {
+            idem_memory_remove(&memory->log, &memory->events, at);
+        }
+        at = before;
+    }
+    *link = 0;
+}
+
+static void intent_delete(struct idem_memory_rows *memory, int64_t intent_row)
+{
+    sends_remove(memory, intent_row);
+    events_remove(memory, intent_row, IDEM_CAUSE_NONE);
+    for (int64_t handle = 1; (size_t)handle <= memory->cases.count; handle++) {
+        const struct idem_memory_case *found = idem_memory_row(&memory->cases, handle);
+        if (found != NULL && found->intent_row == intent_row) {
+            idem_memory_remove(&memory->log, &memory->cases, handle);
+        }
+    }
+    idem_memory_remove(&memory->log, &memory->intents, intent_row);
+}
+
+static enum idem_rows_step rows_forget_history(struct idem_rows *rows, int64_t intent_row)
+{
+    struct idem_memory_rows *memory = idem_memory_of(rows);
+    sends_remove(memory, intent_row);
+    events_remove(memory, intent_row, IDEM_CAUSE_OPERATOR);
+    return IDEM_ROWS_OK;
+}
+
 static enum idem_rows_step rows_write_intent(struct idem_rows *rows,
                                              struct idem_intent_write *write)
 {
-    struct idem_memory_rows *memory = memory_of(rows);
+    struct idem_memory_rows *memory = idem_memory_of(rows);
     if (write->write == IDEM_WRITE_INSERT) {
         return intent_insert(memory, &write->row);
     }
-    IDEM_ASSERT(write->write == IDEM_WRITE_UPDATE);
-    const struct intent_row *former = intent_at(memory, write->row.row);
+    const struct idem_memory_intent *former = idem_memory_intent_at(memory, write->row.row);
     if (former == NULL || former->intent.version != write->row.version - 1) {
         return IDEM_ROWS_MISS;
     }
+    if (write->write == IDEM_WRITE_DELETE) {
+        intent_delete(memory, write->row.row);
+        return IDEM_ROWS_OK;
+    }
+    IDEM_ASSERT(write->write == IDEM_WRITE_UPDATE);
     struct idem_intent intent = write->row;
-    char *text = text_copy(&idem_table_intents, &intent);
-    struct intent_row *row =
+    char *text = idem_memory_text(&idem_table_intents, &intent);
+    struct idem_memory_intent *row =
         idem_memory_change(&memory->log, &memory->intents, write->row.row, text);
     row->intent = intent;
     return IDEM_ROWS_OK;
@@ -494,7 +414,7 @@ static enum idem_rows_step rows_write_intent(struct idem_rows *rows,
 static bool order_is_taken(const struct idem_memory_rows *memory,
                            const struct idem_payment *payment)
 {
-    const struct payment_row *holder =
+    const struct idem_memory_payment *holder =
         payment_by_order(memory, payment->principal, payment->order_no, true);
     return idem_payment_holds_order(payment->state) && holder != NULL &&
            holder->payment.row != payment->row;
@@ -506,9 +426,9 @@ static enum idem_rows_step payment_insert(struct idem_memory_rows *memory,
     if (payment_by_id(memory, payment->id) != NULL) {
         return IDEM_ROWS_MISS;
     }
-    struct payment_row row = { .payment = *payment };
+    struct idem_memory_payment row = { .payment = *payment };
     row.payment.row = (int64_t)memory->payments.count + 1;
-    row.text = text_copy(&idem_table_payments, &row.payment);
+    row.head.text = idem_memory_text(&idem_table_payments, &row.payment);
     payment->row = idem_memory_add(&memory->log, &memory->payments, &row);
     idem_memory_index_add(
         &memory->index, hash_bytes(SALT_PAYMENT, &payment->id, sizeof(payment->id)), payment->row);
@@ -520,7 +440,7 @@ static enum idem_rows_step payment_insert(struct idem_memory_rows *memory,
 static enum idem_rows_step rows_write_payment(struct idem_rows *rows,
                                               struct idem_payment_write *write)
 {
-    struct idem_memory_rows *memory = memory_of(rows);
+    struct idem_memory_rows *memory = idem_memory_of(rows);
     if (order_is_taken(memory, &write->row)) {
         return IDEM_ROWS_MISS;
     }
@@ -528,13 +448,13 @@ static enum idem_rows_step rows_write_payment(struct idem_rows *rows,
         return payment_insert(memory, &write->row);
     }
     IDEM_ASSERT(write->write == IDEM_WRITE_UPDATE);
-    const struct payment_row *former = payment_at(memory, write->row.row);
+    const struct idem_memory_payment *former = payment_at(memory, write->row.row);
     if (former == NULL || former->payment.version != write->row.version - 1) {
         return IDEM_ROWS_MISS;
     }
     struct idem_payment payment = write->row;
-    char *text = text_copy(&idem_table_payments, &payment);
-    struct payment_row *row =
+    char *text = idem_memory_text(&idem_table_payments, &payment);
+    struct idem_memory_payment *row =
         idem_memory_change(&memory->log, &memory->payments, write->row.row, text);
     row->payment = payment;
     return IDEM_ROWS_OK;
@@ -543,7 +463,8 @@ static enum idem_rows_step rows_write_payment(struct idem_rows *rows,
 static bool refund_no_is_taken(const struct idem_memory_rows *memory,
                                const struct idem_refund *refund)
 {
-    const struct refund_row *holder = refund_holder(memory, refund->payment_row, refund->refund_no);
+    const struct idem_memory_refund *holder =
+        refund_holder(memory, refund->payment_row, refund->refund_no);
     return refund_holds_no(refund) && holder != NULL && holder->refund.row != refund->row;
 }
 
@@ -553,9 +474,9 @@ static enum idem_rows_step refund_insert(struct idem_memory_rows *memory,
     if (refund_by_id(memory, refund->id) != NULL) {
         return IDEM_ROWS_MISS;
     }
-    struct refund_row row = { .refund = *refund };
+    struct idem_memory_refund row = { .refund = *refund };
     row.refund.row = (int64_t)memory->refunds.count + 1;
-    row.text = text_copy(&idem_table_refunds, &row.refund);
+    row.head.text = idem_memory_text(&idem_table_refunds, &row.refund);
     refund->row = idem_memory_add(&memory->log, &memory->refunds, &row);
     idem_memory_index_add(&memory->index, hash_bytes(SALT_REFUND, &refund->id, sizeof(refund->id)),
                           refund->row);
@@ -567,7 +488,7 @@ static enum idem_rows_step refund_insert(struct idem_memory_rows *memory,
 static enum idem_rows_step rows_write_refund(struct idem_rows *rows,
                                              struct idem_refund_write *write)
 {
-    struct idem_memory_rows *memory = memory_of(rows);
+    struct idem_memory_rows *memory = idem_memory_of(rows);
     if (refund_no_is_taken(memory, &write->row)) {
         return IDEM_ROWS_MISS;
     }
@@ -575,13 +496,13 @@ static enum idem_rows_step rows_write_refund(struct idem_rows *rows,
         return refund_insert(memory, &write->row);
     }
     IDEM_ASSERT(write->write == IDEM_WRITE_UPDATE);
-    const struct refund_row *former = refund_at(memory, write->row.row);
+    const struct idem_memory_refund *former = refund_at(memory, write->row.row);
     if (former == NULL || former->refund.version != write->row.version - 1) {
         return IDEM_ROWS_MISS;
     }
     struct idem_refund refund = write->row;
-    char *text = text_copy(&idem_table_refunds, &refund);
-    struct refund_row *row =
+    char *text = idem_memory_text(&idem_table_refunds, &refund);
+    struct idem_memory_refund *row =
         idem_memory_change(&memory->log, &memory->refunds, write->row.row, text);
     row->refund = refund;
     return IDEM_ROWS_OK;
@@ -590,9 +511,9 @@ static enum idem_rows_step rows_write_refund(struct idem_rows *rows,
 /* The handle of send `no` of an intent, or 0. */
 static int64_t send_find(const struct idem_memory_rows *memory, int64_t intent_row, uint32_t no)
 {
-    int64_t at = intent_at(memory, intent_row)->last_send;
+    int64_t at = idem_memory_intent_at(memory, intent_row)->last_send;
     while (at != 0) {
-        const struct send_row *row = idem_memory_row(&memory->sends, at);
+        const struct idem_memory_send *row = idem_memory_row(&memory->sends, at);
         if (row->send.no == no) {
             return at;
         }
@@ -605,19 +526,20 @@ static enum idem_rows_step rows_write_send(struct idem_rows *rows,
                                            int64_t intent_row,
                                            const struct idem_send_write *write)
 {
-    struct idem_memory_rows *memory = memory_of(rows);
+    struct idem_memory_rows *memory = idem_memory_of(rows);
     int64_t known = send_find(memory, intent_row, write->row.no);
     if ((known == 0) != (write->write == IDEM_WRITE_INSERT)) {
         return IDEM_ROWS_MISS;
     }
     if (write->write == IDEM_WRITE_UPDATE) {
-        struct send_row *row = idem_memory_change(&memory->log, &memory->sends, known, NULL);
+        struct idem_memory_send *row =
+            idem_memory_change(&memory->log, &memory->sends, known, NULL);
         row->send.state = write->row.state;
         return IDEM_ROWS_OK;
     }
-    struct intent_row *intent =
+    struct idem_memory_intent *intent =
         idem_memory_change(&memory->log, &memory->intents, intent_row, NULL);
-    struct send_row row = { .before = intent->last_send, .send = write->row };
+    struct idem_memory_send row = { .before = intent->last_send, .send = write->row };
     intent->last_send = idem_memory_add(&memory->log, &memory->sends, &row);
     return IDEM_ROWS_OK;
 }
@@ -626,11 +548,11 @@ static enum idem_rows_step rows_add_event(struct idem_rows *rows,
                                           int64_t intent_row,
                                           const struct idem_event *event)
 {
-    struct idem_memory_rows *memory = memory_of(rows);
-    struct intent_row *intent =
+    struct idem_memory_rows *memory = idem_memory_of(rows);
+    struct idem_memory_intent *intent =
         idem_memory_change(&memory->log, &memory->intents, intent_row, NULL);
-    struct event_row row = { .before = intent->last_event, .event = *event };
-    row.text = text_copy(&idem_table_events, &row.event);
+    struct idem_memory_event row = { .before = intent->last_event, .event = *event };
+    row.head.text = idem_memory_text(&idem_table_events, &row.event);
     intent->last_event = idem_memory_add(&memory->log, &memory->events, &row);
     return IDEM_ROWS_OK;
 }
@@ -639,16 +561,38 @@ static enum idem_rows_step rows_add_case(struct idem_rows *rows,
                                          int64_t intent_row,
                                          const struct idem_case *opened)
 {
-    struct idem_memory_rows *memory = memory_of(rows);
+    struct idem_memory_rows *memory = idem_memory_of(rows);
     for (int64_t handle = 1; (size_t)handle <= memory->cases.count; handle++) {
-        const struct case_row *known = idem_memory_row(&memory->cases, handle);
-        if (idem_uid_equal(known->opened.id, opened->id)) {
+        const struct idem_memory_case *known = idem_memory_row(&memory->cases, handle);
+        if (known != NULL && idem_uid_equal(known->opened.id, opened->id)) {
             return IDEM_ROWS_OK;
         }
     }
-    struct case_row row = { .intent_row = intent_row, .opened = *opened };
-    row.text = text_copy(&idem_table_cases, &row.opened);
+    struct idem_memory_case row = { .intent_row = intent_row, .opened = *opened };
+    row.head.text = idem_memory_text(&idem_table_cases, &row.opened);
     (void)idem_memory_add(&memory->log, &memory->cases, &row); /* Nobody asks for its handle. */
+    return IDEM_ROWS_OK;
+}
+
+static enum idem_rows_step rows_decide_cases(struct idem_rows *rows,
+                                             int64_t intent_row,
+                                             const struct idem_case *decided)
+{
+    struct idem_memory_rows *memory = idem_memory_of(rows);
+    for (int64_t handle = 1; (size_t)handle <= memory->cases.count; handle++) {
+        const struct idem_memory_case *found = idem_memory_row(&memory->cases, handle);
+        if (found == NULL || found->intent_row != intent_row || found->opened.decided_us != 0) {
+            continue;
+        }
+        struct idem_case changed = found->opened;
+        changed.decided_us = decided->decided_us;
+        changed.decided_by = decided->decided_by;
+        changed.decision = decided->decision;
+        char *text = idem_memory_text(&idem_table_cases, &changed);
+        struct idem_memory_case *row =
+            idem_memory_change(&memory->log, &memory->cases, handle, text);
+        row->opened = changed;
+    }
     return IDEM_ROWS_OK;
 }
 
@@ -660,27 +604,46 @@ static const struct idem_rows_ops rows_ops = {
     .find_payment = rows_find_payment,
     .find_refund = rows_find_refund,
     .find_sends = rows_find_sends,
-    .find_events = rows_find_events,
-    .find_due = rows_find_due,
-    .find_left = rows_find_left,
+    .find_events = idem_memory_find_events,
+    .find_cases = idem_memory_find_cases,
+    .find_due = idem_memory_find_due,
+    .find_left = idem_memory_find_left,
+    .find_reap = idem_memory_find_reap,
+    .find_entries = idem_memory_find_entries,
+    .find_credentials = idem_memory_find_credentials,
+    .find_summary = idem_memory_find_summary,
+    .has_open_case = idem_memory_has_open_case,
+    .find_stub = idem_memory_find_stub,
+    .find_payment_stubs = idem_memory_find_payment_stubs,
+    .find_credential = idem_memory_find_credential,
+    .find_meta = idem_memory_find_meta,
     .write_intent = rows_write_intent,
     .write_payment = rows_write_payment,
     .write_refund = rows_write_refund,
     .write_send = rows_write_send,
     .add_event = rows_add_event,
     .add_case = rows_add_case,
+    .decide_cases = rows_decide_cases,
+    .forget_history = rows_forget_history,
+    .write_stub = idem_memory_write_stub,
+    .apply_stubs = idem_memory_apply_stubs,
+    .write_credential = idem_memory_write_credential,
+    .write_meta = idem_memory_write_meta,
 };
 
 void idem_memory_rows_init(struct idem_memory_rows *memory)
 {
     *memory = (struct idem_memory_rows){
         .rows = { .ops = &rows_ops },
-        .intents = { .row_size = sizeof(struct intent_row) },
-        .payments = { .row_size = sizeof(struct payment_row) },
-        .refunds = { .row_size = sizeof(struct refund_row) },
-        .sends = { .row_size = sizeof(struct send_row) },
-        .events = { .row_size = sizeof(struct event_row) },
-        .cases = { .row_size = sizeof(struct case_row) },
+        .intents = { .row_size = sizeof(struct idem_memory_intent) },
+        .payments = { .row_size = sizeof(struct idem_memory_payment) },
+        .refunds = { .row_size = sizeof(struct idem_memory_refund) },
+        .sends = { .row_size = sizeof(struct idem_memory_send) },
+        .events = { .row_size = sizeof(struct idem_memory_event) },
+        .cases = { .row_size = sizeof(struct idem_memory_case) },
+        .stubs = { .row_size = sizeof(struct idem_memory_stub) },
+        .credentials = { .row_size = sizeof(struct idem_memory_credential) },
+        .meta = { .row_size = sizeof(struct idem_memory_meta) },
     };
 }
 
@@ -693,6 +656,9 @@ void idem_memory_rows_deinit(struct idem_memory_rows *memory)
     idem_memory_table_deinit(&memory->sends);
     idem_memory_table_deinit(&memory->events);
     idem_memory_table_deinit(&memory->cases);
+    idem_memory_table_deinit(&memory->stubs);
+    idem_memory_table_deinit(&memory->credentials);
+    idem_memory_table_deinit(&memory->meta);
     idem_memory_index_deinit(&memory->index);
     free(memory->log.changes);
 }

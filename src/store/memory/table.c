@@ -31,7 +31,15 @@ static void *array_grow(void *array, size_t *max, size_t item_size)
 
 static char **text_of(void *row)
 {
-    return row;
+    return &((struct idem_memory_head *)row)->text;
+}
+
+/* The place itself, whether the row is gone or not. */
+static void *place_of(const struct idem_memory_table *table, int64_t handle)
+{
+    IDEM_ASSERT(handle > 0);
+    IDEM_ASSERT((size_t)handle <= table->count);
+    return table->rows + (size_t)(handle - 1) * table->row_size;
 }
 
 void *idem_memory_row(const struct idem_memory_table *table, int64_t handle)
@@ -39,7 +47,8 @@ void *idem_memory_row(const struct idem_memory_table *table, int64_t handle)
     if (handle <= 0 || (size_t)handle > table->count) {
         return NULL;
     }
-    return table->rows + (size_t)(handle - 1) * table->row_size;
+    struct idem_memory_head *head = place_of(table, handle);
+    return head->gone ? NULL : head;
 }
 
 static struct idem_memory_change *log_push(struct idem_memory_log *log)
@@ -60,7 +69,7 @@ int64_t idem_memory_add(struct idem_memory_log *log,
     }
     table->count += 1;
     int64_t handle = (int64_t)table->count;
-    memcpy(idem_memory_row(table, handle), row, table->row_size);
+    memcpy(place_of(table, handle), row, table->row_size);
     *log_push(log) = (struct idem_memory_change){ .table = table, .handle = handle };
     return handle;
 }
@@ -86,6 +95,14 @@ void *idem_memory_change(struct idem_memory_log *log,
     return row;
 }
 
+void idem_memory_remove(struct idem_memory_log *log,
+                        struct idem_memory_table *table,
+                        int64_t handle)
+{
+    struct idem_memory_head *head = idem_memory_change(log, table, handle, NULL);
+    head->gone = true;
+}
+
 void idem_memory_keep(struct idem_memory_log *log)
 {
     for (size_t i = 0; i < log->count; i++) {
@@ -103,7 +120,7 @@ void idem_memory_undo(struct idem_memory_log *log)
     while (log->count > 0) {
         log->count -= 1;
         struct idem_memory_change *change = &log->changes[log->count];
-        void *row = idem_memory_row(change->table, change->handle);
+        void *row = place_of(change->table, change->handle);
         if (change->former == NULL) {
             IDEM_ASSERT((size_t)change->handle == change->table->count);
             free(*text_of(row));

@@ -1,8 +1,8 @@
 /*
  * table.h - rows in arrays, with an index by hash and an undo log.
  *
- * A handle is a row's place, counted from one. Every kind of row begins with `char *text`, the one
- * block that its text lies in. Changes stand at once; undo puts back what was there, newest first.
+ * A handle is a row's place, counted from one. Every kind of row begins with a head: the one block
+ * that its text lies in, and whether it is gone (its place is not used again). Changes stand at once; undo puts back what was there, newest first.
  *
  * Memory that cannot be had stops the process: this backend is for tests.
  */
@@ -22,6 +22,11 @@ struct idem_memory_table {
     size_t max;
 };
 
+struct idem_memory_head {
+    char *text; /* Owned; NULL: none. */
+    bool gone;
+};
+
 struct idem_memory_change {
     struct idem_memory_table *table;
     int64_t handle;
@@ -35,7 +40,7 @@ struct idem_memory_log {
     size_t max;
 };
 
-/* The row at `handle`, or NULL. */
+/* The row at `handle`, or NULL: also of one that is gone. */
 void *idem_memory_row(const struct idem_memory_table *table, int64_t handle);
 
 /* Adds a copy of `row`, whose text it takes. */
@@ -48,6 +53,11 @@ void *idem_memory_change(struct idem_memory_log *log,
                          struct idem_memory_table *table,
                          int64_t handle,
                          char *text);
+
+/* The row is gone, until it is undone. */
+void idem_memory_remove(struct idem_memory_log *log,
+                        struct idem_memory_table *table,
+                        int64_t handle);
 
 void idem_memory_keep(struct idem_memory_log *log); /* Commit. */
 void idem_memory_undo(struct idem_memory_log *log); /* Rollback. */

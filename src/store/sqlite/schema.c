@@ -55,9 +55,13 @@ const char *const idem_sqlite_schema[] = {
     "  payment_id BLOB NOT NULL,"
     "  refund_row INTEGER NOT NULL," /* 0: none. */
     "  refund_id BLOB NOT NULL,"
-    "  request TEXT NOT NULL"
+    "  request TEXT NOT NULL,"
+    "  trace TEXT NOT NULL DEFAULT '',"
+    "  reap_us INTEGER NOT NULL DEFAULT 0 CHECK (reap_us >= 0)"
     ") STRICT;",
-    "CREATE INDEX intents_due ON intents (due_us) WHERE due_us > 0;",
+    "CREATE INDEX intents_due ON intents (due_us, state) WHERE due_us > 0;",
+    "CREATE INDEX intents_reap ON intents (reap_us) WHERE reap_us > 0;",
+    "CREATE INDEX intents_payment ON intents (payment_row) WHERE payment_row > 0;",
 
     "CREATE TABLE payments ("
     "  row INTEGER PRIMARY KEY,"
@@ -143,9 +147,18 @@ const char *const idem_sqlite_schema[] = {
     "  id BLOB NOT NULL UNIQUE CHECK (length(id) = 16),"
     "  kind INTEGER NOT NULL,"
     "  opened_us INTEGER NOT NULL,"
-    "  detail TEXT NOT NULL"
+    "  detail TEXT NOT NULL,"
+    "  decided_us INTEGER NOT NULL DEFAULT 0 CHECK (decided_us >= 0),"
+    "  decided_by TEXT NOT NULL DEFAULT '',"
+    "  decision TEXT NOT NULL DEFAULT ''"
     ") STRICT;",
     "CREATE INDEX cases_intent ON cases (intent_row);",
+    "CREATE INDEX cases_open ON cases (intent_row) WHERE decided_us = 0;",
+
+    IDEM_SQLITE_STUBS,
+    IDEM_SQLITE_STUBS_ORDER,
+    IDEM_SQLITE_STUBS_PAYMENT,
+    IDEM_SQLITE_CREDENTIALS,
 };
 
 const size_t idem_sqlite_schema_count = IDEM_ARRAY_COUNT(idem_sqlite_schema);

@@ -8,24 +8,25 @@
  * is shared but `broken`: once a commit was not answered cleanly, the writer decides nothing more
  * and the reader answers nothing more, because what it would show may not be there after a restart.
  *
- * The same goes for a file that another process has opened since: one file has one process, so this
+ * The same goes for damage that a read or a write meets, and for a file that another process has opened since: one file has one process, so this
  * one is over, and a start that finds the other's lock says so.
  *
  * Checkpoints are the writer's, after a batch was answered, so that no caller of that batch waits
  * for one: a passive one every CHECKPOINT_FRAMES, which leaves readers alone and restarts the log
  * if none stands in the way; from FINISH_FRAMES on one that waits for readers, or the log would
- * grow without limit. The log is never truncated while the store is open. A checkpoint that cannot
+ * grow without limit. Free pages are given back there too. The log is never truncated while the store is open. A checkpoint that cannot
  * write or flush breaks the store: after a failed fsync nobody knows what the disk has.
  */
-#include "store/sqlite/sqlite_internal.h"
-
 #include <stdlib.h>
 
 #include "base/bug.h"
 #include "store/read.h"
+#include "store/sqlite/rows_internal.h"
 
 #define CHECKPOINT_FRAMES 1000
 #define FINISH_FRAMES     16000
+#define GIVE_BACK_MIN     1000 /* Free pages that are kept for use again, */
+#define GIVE_BACK_SHARE   10   /* and one in so many of the file. */
 
 static struct idem_sqlite *sqlite_of(struct idem_store *store)
 {
@@ -63,9 +64,50 @@ static void checkpoint_if_due(struct idem_sqlite *sqlite)
         sqlite->run.broken = true;
         atomic_store(&sqlite->broken, true);
     }
-    /* Not all of it: try again when there is as much more. All: the log starts anew. */
+    /*
+     * Not all of it: try again when there is as much more, or if that waited in vain (a backup reads
+     * for long) much more. All: the log starts anew.
+     */
     bool finished = rc == SQLITE_OK && in_log == done;
-    sqlite->checkpoint_frames = CHECKPOINT_FRAMES + (finished ? 0 : sqlite->wal_frames);
+    int more = mode == SQLITE_CHECKPOINT_PASSIVE ? CHECKPOINT_FRAMES : FINISH_FRAMES;
+    sqlite->checkpoint_frames = finished ? CHECKPOINT_FRAMES : sqlite->wal_frames + more;
+}
+
+/* A count that the writer asks for between batches. False: it cannot be had. */
+static bool pages_count(struct idem_sqlite *sqlite,
+                        enum idem_sqlite_statement which,
+                        int64_t *ret_count)
+{
+    return idem_sqlite_find_i64(sqlite->writer.statements[which], ret_count) == IDEM_ROWS_OK;
+}
+
+/*
+ * Gives a few free pages back to the file system after a batch that freed some, so that a file from
+ * which much has expired becomes smaller, without ever holding up callers for long.
+ */
+static void pages_give_back(struct idem_sqlite *sqlite)
+{
+    int64_t free_pages = 0;
+    int64_t pages = 0;
+    if (!sqlite->run.freed || atomic_load(&sqlite->broken)) {
+        return;
+    }
+    sqlite->run.freed = false;
+    if (!pages_count(sqlite, IDEM_SQLITE_PAGES_FREE, &free_pages) ||
+        !pages_count(sqlite, IDEM_SQLITE_PAGES, &pages) || free_pages < GIVE_BACK_MIN ||
+        free_pages < pages / GIVE_BACK_SHARE) {
+        return;
+    }
+    sqlite3_stmt *statement = sqlite->writer.statements[IDEM_SQLITE_GIVE_BACK];
+    int rc = sqlite3_step(statement);
+    while (rc == SQLITE_ROW) { /* One a page. */
+        rc = sqlite3_step(statement);
+    }
+    rc = sqlite3_reset(statement);
+    if (!checkpoint_is_harmless(rc) || sqlite3_get_autocommit(sqlite->writer.handle) == 0) {
+        sqlite->run.broken = true;
+        atomic_store(&sqlite->broken, true);
+    }
 }
 
 static void wake(const struct idem_sqlite *sqlite)
@@ -85,6 +127,7 @@ static void batch_run(struct idem_sqlite *sqlite, struct idem_store_batch *batch
     }
     idem_queue_push(&sqlite->done_batches, &batch->node);
     wake(sqlite);
+    pages_give_back(sqlite);
     checkpoint_if_due(sqlite);
 }
 
@@ -109,7 +152,9 @@ static void read_run(struct idem_sqlite *sqlite, struct idem_read *read)
         read->answer = IDEM_STORE_DOWN;
         return;
     }
-    idem_read_run(&sqlite->reader.rows, sqlite->file.incarnation, read);
+    if (!idem_read_run(&sqlite->reader.rows, sqlite->file.incarnation, read)) {
+        atomic_store(&sqlite->broken, true);
+    }
 }
 
 static void *reader_main(void *argument)
@@ -248,6 +293,18 @@ static enum idem_err threads_start(struct idem_sqlite *sqlite, struct idem_error
     return rc == 0 ? IDEM_OK : idem_error_set(reterr, IDEM_E_SYSTEM, "cannot start a thread");
 }
 
+/* What the file knows of itself. A copy that was put back misses what came after its own time. */
+static void marks_note(struct idem_sqlite *sqlite)
+{
+    const struct idem_sqlite_file *file = &sqlite->file;
+    sqlite->base.incarnation = file->incarnation;
+    sqlite->base.horizon_us = file->horizon_us;
+    sqlite->base.restored = file->restored;
+    sqlite->base.newest_us = file->restored ? file->restored_from_us : file->newest_us;
+    idem_clock_raise(sqlite->base.options.clock, file->newest_us);
+    idem_clock_raise(sqlite->base.options.clock, file->horizon_us);
+}
+
 enum idem_err idem_sqlite_open(const char *path,
                                const struct idem_store_options *options,
                                struct idem_store **ret_store,
@@ -269,11 +326,12 @@ enum idem_err idem_sqlite_open(const char *path,
         err = connections_make(sqlite, reterr);
     }
     if (err == IDEM_OK) {
-        sqlite->base.incarnation = sqlite->file.incarnation;
-        idem_clock_raise(options->clock, sqlite->file.newest_us);
+        marks_note(sqlite);
         struct idem_run_opening opening = {
             .incarnation = sqlite->file.incarnation,
             .memory_since_us = sqlite->file.created_us,
+            .stub_count = sqlite->file.stub_count,
+            .restored = sqlite->file.restored,
         };
         idem_run_init(&sqlite->run, &sqlite->writer.rows, &sqlite->base.options, opening);
         queues_make(sqlite);

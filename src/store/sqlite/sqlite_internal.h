@@ -1,8 +1,8 @@
 /*
  * sqlite_internal.h - the pieces of the embedded store, for this folder and its tests.
  *
- *   file.c        the file: lock, checks, schema, incarnation
- *   connection.c  one connection: its statements, and the rows port on them
+ *   file.c        the file: checks, schema, incarnation (file_internal.h: locks and SQL)
+ *   connection.c  one connection: its transactions, and the rows port (rows_internal.h)
  *   sqlite.c      the store: threads, queues, checkpoints
  */
 #ifndef IDEM_STORE_SQLITE_SQLITE_INTERNAL_H
@@ -18,6 +18,8 @@
 #include "store/sqlite/sqlite.h"
 #include "store/store.h"
 
+#define IDEM_SQLITE_PAGE_SIZE 4096
+
 enum idem_sqlite_statement {
     IDEM_SQLITE_BEGIN = 0,
     IDEM_SQLITE_COMMIT,
@@ -25,9 +27,11 @@ enum idem_sqlite_statement {
     IDEM_SQLITE_INCARNATION,
     IDEM_SQLITE_INTENT_BY_ROW,
     IDEM_SQLITE_INTENT_BY_ID,
+    IDEM_SQLITE_INTENT_BY_ANY_ID,
     IDEM_SQLITE_INTENT_BY_SCOPE,
     IDEM_SQLITE_PAYMENT_BY_ROW,
     IDEM_SQLITE_PAYMENT_BY_ID,
+    IDEM_SQLITE_PAYMENT_BY_ANY_ID,
     IDEM_SQLITE_PAYMENT_HOLDER,
     IDEM_SQLITE_PAYMENT_PAST,
     IDEM_SQLITE_REFUND_BY_ROW,
@@ -39,9 +43,33 @@ enum idem_sqlite_statement {
     IDEM_SQLITE_DUE,
     IDEM_SQLITE_DUE_NEXT,
     IDEM_SQLITE_LEFT,
+    IDEM_SQLITE_REAP,
+    IDEM_SQLITE_REAP_NEXT,
+    IDEM_SQLITE_CASES,
+    IDEM_SQLITE_CASE_OPEN,
+    IDEM_SQLITE_ENTRIES,
+    IDEM_SQLITE_ENTRIES_CASES,
+    IDEM_SQLITE_ENTRIES_PAYMENT,
+    IDEM_SQLITE_CREDENTIALS_PAGE,
+    IDEM_SQLITE_STATES,
+    IDEM_SQLITE_UNKNOWN_SINCE,
+    IDEM_SQLITE_CASES_OPEN,
+    IDEM_SQLITE_STUBS_COUNT,
+    IDEM_SQLITE_PAGES,
+    IDEM_SQLITE_PAGES_FREE,
+    IDEM_SQLITE_STUB_BY_SCOPE,
+    IDEM_SQLITE_STUB_HOLDER,
+    IDEM_SQLITE_STUBS_OF_PAYMENT,
+    IDEM_SQLITE_CREDENTIAL_BY_ID,
+    IDEM_SQLITE_CREDENTIAL_BY_SECRET,
+    IDEM_SQLITE_META,
     /* From here on only the writer has them. */
     IDEM_SQLITE_INTENT_INSERT,
     IDEM_SQLITE_INTENT_UPDATE,
+    IDEM_SQLITE_INTENT_DELETE,
+    IDEM_SQLITE_SENDS_DELETE,
+    IDEM_SQLITE_EVENTS_DELETE,
+    IDEM_SQLITE_CASES_DELETE,
     IDEM_SQLITE_PAYMENT_INSERT,
     IDEM_SQLITE_PAYMENT_UPDATE,
     IDEM_SQLITE_REFUND_INSERT,
@@ -50,6 +78,15 @@ enum idem_sqlite_statement {
     IDEM_SQLITE_SEND_UPDATE,
     IDEM_SQLITE_EVENT_INSERT,
     IDEM_SQLITE_CASE_INSERT,
+    IDEM_SQLITE_CASES_DECIDE,
+    IDEM_SQLITE_STUB_INSERT,
+    IDEM_SQLITE_STUB_UPDATE,
+    IDEM_SQLITE_STUB_DELETE,
+    IDEM_SQLITE_STUBS_APPLY,
+    IDEM_SQLITE_CREDENTIAL_INSERT,
+    IDEM_SQLITE_CREDENTIAL_UPDATE,
+    IDEM_SQLITE_META_WRITE,
+    IDEM_SQLITE_GIVE_BACK,
     IDEM_SQLITE_STATEMENT_COUNT
 };
 
@@ -78,6 +115,10 @@ struct idem_sqlite_file {
     int64_t incarnation;
     int64_t created_us; /* When the store was made; 0: not known. */
     int64_t newest_us;  /* The newest time that was stored; 0: none. */
+    int64_t horizon_us; /* How far retention trusts the clock; 0: never said. */
+    int64_t stub_count;
+    bool restored;
+    int64_t restored_from_us; /* The newest time that the copy had when it was put back. */
 };
 
 enum idem_err idem_sqlite_file_open(struct idem_sqlite_file *file,

@@ -15,14 +15,15 @@
 #include "store/memory/memory.h"
 
 #define WAIT_MAX_US (5 * IDEM_US_PER_SECOND)
-#define ANSWER_SIZE 65536
+#define ANSWER_SIZE 524288
 
 static const struct idem_str entries[] = { { "sandbox", 7 } };
 static const struct idem_secret secrets[] = {
     { .id = 1, .bytes = { "fingerprint-secret-1-0123456789a", 32 } },
 };
 static struct idem_credential credentials[3];
-static struct idem_provider_rules provider;
+static struct idem_provider_rules providers[IDEM_API_PROVIDERS_MAX];
+static char names[IDEM_API_PROVIDERS_MAX][IDEM_ENTRY_MAX + 1];
 
 static char raw_answer[ANSWER_SIZE];
 static char shown_answer[ANSWER_SIZE];
@@ -126,7 +127,7 @@ static struct idem_credential credential_make(struct idem_digester *digester, co
     };
 }
 
-static void configure(struct edge *edge)
+static void configure(struct edge *edge, size_t provider_count)
 {
     struct idem_digester *digester;
     assert_int_equal(idem_digester_create(&digester, NULL), IDEM_OK);
@@ -136,7 +137,7 @@ static void configure(struct edge *edge)
     credentials[2].is_operator = true;
     idem_digester_destroy(digester);
 
-    provider = (struct idem_provider_rules){
+    providers[0] = (struct idem_provider_rules){
         .entry = IDEM_STR("sandbox"),
         .account = IDEM_STR("main"),
         .region = IDEM_STR("eu"),
@@ -146,12 +147,17 @@ static void configure(struct edge *edge)
         .encode = encode,
     };
     for (size_t i = 0; i < IDEM_EFFECT_KIND_COUNT; i++) {
-        provider.capability[i].query = IDEM_QUERY_AT_ONCE;
+        providers[0].capability[i].query = IDEM_QUERY_AT_ONCE;
     }
     edge->rules = idem_rules_default();
     edge->rules.retry_first_us = IDEM_US_PER_SECOND;
-    edge->rules.providers = &provider;
-    edge->rules.provider_count = 1;
+    for (size_t i = 1; i < provider_count; i++) {
+        (void)snprintf(names[i], sizeof(names[i]), "%02zu-34567890123456789012345678901", i);
+        providers[i] = providers[0];
+        providers[i].entry = (struct idem_str){ .data = names[i], .len = IDEM_ENTRY_MAX };
+    }
+    edge->rules.providers = providers;
+    edge->rules.provider_count = provider_count;
 }
 
 static void engine_open(struct edge *edge)
@@ -176,13 +182,15 @@ static void engine_open(struct edge *edge)
     assert_int_equal(idem_engine_create(&engine, &edge->engine, NULL), IDEM_OK);
 }
 
-void edge_open(struct edge *edge, void (*change)(struct idem_api_options *options))
+static void open_all(struct edge *edge,
+                     size_t provider_count,
+                     void (*change)(struct idem_api_options *options))
 {
     *edge = (struct edge){ 0 };
     assert_int_equal(uv_loop_init(&edge->loop), 0);
     idem_clock_init_system(&edge->clock);
     idem_random_init_system(&edge->random);
-    configure(edge);
+    configure(edge, provider_count);
     engine_open(edge);
 
     edge->options = (struct idem_api_options){
@@ -209,6 +217,19 @@ void edge_open(struct edge *edge, void (*change)(struct idem_api_options *option
     server.ops = &idem_api_server_ops;
     server.context = edge->api;
     assert_int_equal(idem_server_open(&server, &edge->server, NULL), IDEM_OK);
+    idem_api_set_server(edge->api, edge->server);
+    idem_api_set_ready(edge->api, true);
+    edge_turn(edge); /* The store's credentials are read. */
+}
+
+void edge_open(struct edge *edge, void (*change)(struct idem_api_options *options))
+{
+    open_all(edge, 1, change);
+}
+
+void edge_open_crowded(struct edge *edge)
+{
+    open_all(edge, IDEM_API_PROVIDERS_MAX, NULL);
 }
 
 #define ROUNDS 8 /* More than a request needs from socket to socket. */

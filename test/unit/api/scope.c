@@ -39,15 +39,15 @@ static void the_vectors_of_the_page_hold(void **state)
         const char *tail;
     } rows[] = {
         { "alice", "payments.create", "order-17", "45c3af15e8e7a9df0528e65455c3a1f3",
-          "yc596ra4f1jjvy1xvbr0e4pdzw" },
+          "8q1ty5f8wymxy198wsa5bgx1yc" },
         { "alice", "payments.capture", "order-17", "85d106d9aef96c22a17fbdde7dd8e970",
-          "e31mbne16rdchj4sj35bhk2fdb" },
+          "gq8gdpdez5p258bzqqf7vp79e3" },
         { "bob", "payments.create", "order-17", "29c52d09099e9ed6c450ca95da01d177",
-          "ey6fygnb4tz391tyd3ntbkwr2v" },
+          "572jt289ktfddh2gsaaxm0ehey" },
         { "alice", "", "order-17", "62e678f56cd75f7fd0e57f8af2ffa991",
-          "j7f5dnjc6d3374dv7an9ptrdkv" },
-        { "a", "lice", "k", "955bd7f97afebbaa78abdcf005eee25c", "bh298089gwyv8jg1s4jr7h3get" },
-        { "al", "ice", "k", "f0c01b09528a100a0459b8f6dc1209ca", "sasgpyadbvgd7hjctpmyrhfcex" },
+          "cbk7hxbctxfqzm75fy5f5zx9j7" },
+        { "a", "lice", "k", "955bd7f97afebbaa78abdcf005eee25c", "jndxfybtztxtmy5bvkr0bvq2bh" },
+        { "al", "ice", "k", "f0c01b09528a100a0459b8f6dc1209ca", "y301p2ajh880m12sq3vdr4g9sa" },
     };
     (void)state;
     for (size_t i = 0; i < IDEM_ARRAY_COUNT(rows); i++) {

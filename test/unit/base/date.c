@@ -2,7 +2,7 @@
  * Dates as text.
  *
  * Goal: every moment from 1970 to 9999 is printed as the C library's own UTC conversion prints it,
- * and IMF-fixdate is read back to the same second; anything else is refused.
+ * and both are read back to the same moment; anything else is refused.
  *
  * Method: edges by hand, then differentially against gmtime_r() over the whole range, whatever TZ
  * says; a valid date with any one byte changed is either refused or is another valid date.
@@ -57,6 +57,86 @@ static void every_day_is_what_the_c_library_says(void **state)
         assert_int_equal(read_us, seconds * US);
         assert_true(strftime(expected, sizeof(expected), "%Y-%m-%dT%H:%M:%S.000000Z", &parts) > 0);
         EXPECT_TEXT(print(idem_date_print_rfc3339, seconds * US), expected);
+        assert_true(idem_date_parse_rfc3339(idem_str_from(expected), &read_us));
+        assert_int_equal(read_us, seconds * US);
+    }
+}
+
+static void rfc3339_is_read_with_fractions_and_offsets(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        int64_t wall_us;
+    } cases[] = {
+        { "1970-01-01T00:00:00Z", 0 },
+        { "1970-01-01T01:00:00+01:00", 0 },
+        { "2026-11-29T13:47:03.123456Z", INT64_C(1795960023123456) },
+        { "2026-11-29T13:47:03.123456789Z", INT64_C(1795960023123456) },
+        { "2026-11-29T13:47:03.1Z", INT64_C(1795960023100000) },
+        { "2026-11-29T13:47:03Z", INT64_C(1795960023000000) },
+        { "2026-11-29T13:47:03+00:00", INT64_C(1795960023000000) },
+        { "2026-11-29T21:47:03.5+08:00", INT64_C(1795960023500000) },
+        { "2026-11-29T08:17:03-05:30", INT64_C(1795960023000000) },
+        { "9999-12-31T23:59:59.999999Z", INT64_C(253402300799999999) },
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        int64_t read_us = -1;
+        assert_true(idem_date_parse_rfc3339(idem_str_from(cases[i].text), &read_us));
+        assert_int_equal(read_us, cases[i].wall_us);
+    }
+}
+
+static const char *const no_rfc3339[] = {
+    "",
+    "2026-11-29",
+    "2026-11-29T13:47:03",
+    "2026-11-29 13:47:03Z",
+    "2026-11-29t13:47:03Z",
+    "2026-11-29T13:47:03z",
+    "2026-11-29T13:47Z",
+    "2026-11-29T13:47:03Z ",
+    " 2026-11-29T13:47:03Z",
+    "2026-11-29T13:47:03.Z",
+    "2026-11-29T13:47:03,5Z",
+    "2026-11-29T13:47:03.1234567890Z",
+    "2026-11-29T24:00:00Z",
+    "2026-11-29T13:60:03Z",
+    "2026-11-29T23:59:60Z",
+    "2026-13-29T13:47:03Z",
+    "2026-00-29T13:47:03Z",
+    "2026-11-31T13:47:03Z",
+    "2026-11-00T13:47:03Z",
+    "2100-02-29T13:47:03Z",
+    "2026-1-29T13:47:03Z",
+    "+026-11-29T13:47:03Z",
+    "1969-12-31T23:59:59Z",
+    "1970-01-01T00:59:59+01:00",
+    "9999-12-31T23:59:59-00:01",
+    "2026-11-29T13:47:03+0800",
+    "2026-11-29T13:47:03+08",
+    "2026-11-29T13:47:03+24:00",
+    "2026-11-29T13:47:03+08:60",
+    "2026-11-29T13:47:03*08:00",
+    "1795960023123456",
+};
+
+static void expect_no_rfc3339(const char *text)
+{
+    int64_t kept = 77;
+
+    if (idem_date_parse_rfc3339(idem_str_from(text), &kept)) {
+        fail_msg("%s was read", text);
+    }
+    assert_int_equal(kept, 77);
+}
+
+static void what_is_no_rfc3339_is_refused(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(no_rfc3339) / sizeof(no_rfc3339[0]); i++) {
+        expect_no_rfc3339(no_rfc3339[i]);
     }
 }
 
@@ -129,6 +209,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(known_moments_are_printed),
         cmocka_unit_test(every_day_is_what_the_c_library_says),
+        cmocka_unit_test(rfc3339_is_read_with_fractions_and_offsets),
+        cmocka_unit_test(what_is_no_rfc3339_is_refused),
         cmocka_unit_test(what_is_no_imf_fixdate_is_refused),
         cmocka_unit_test(a_changed_byte_never_reads_as_the_same_moment),
     };

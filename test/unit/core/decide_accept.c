@@ -500,6 +500,61 @@ static void late_success_without_configuration_is_parked(void **state)
     EXPECT_STATE(&scene, "k", "parked");
 }
 
+/* ---- traces ---- */
+
+#define TRACE "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+
+static struct idem_command traced(const char *key)
+{
+    struct idem_command command = scene_pay(&scene, key, "dedup");
+    command.accept.trace = IDEM_STR(TRACE);
+    return command;
+}
+
+static void the_claiming_requests_trace_is_kept_and_stands_in_the_history(void **state)
+{
+    (void)state;
+    struct idem_command command = traced("k");
+    EXPECT_RELEASE(scene_run(&scene, &command), "send");
+    EXPECT_TEXT(scene_intent(&scene, "k")->row.trace, TRACE);
+    EXPECT_TEXT(event_text(IDEM_EVENT_TRACED), TRACE);
+    scene.slot = false;
+    command = traced("j");
+    EXPECT_RELEASE(scene_run(&scene, &command), "wait");
+    EXPECT_TEXT(event_text(IDEM_EVENT_TRACED), TRACE);
+    EXPECT_RELEASE(pay("k", "dedup"), "wait"); /* Another request's trace changes nothing. */
+    EXPECT_TEXT(scene_intent(&scene, "k")->row.trace, TRACE);
+}
+
+static void a_refusal_by_the_facts_is_traced_too(void **state)
+{
+    (void)state;
+    (void)pay("j", "dedup");
+    struct idem_command command = traced("k");
+    command.accept.order_no = IDEM_STR("j");
+    (void)scene_run(&scene, &command);
+    EXPECT_STATE(&scene, "k", "failed");
+    EXPECT_TEXT(event_text(IDEM_EVENT_TRACED), TRACE);
+}
+
+static void without_a_trace_nothing_is_said_of_it(void **state)
+{
+    (void)state;
+    (void)pay("k", "dedup");
+    assert_int_equal(events(IDEM_EVENT_TRACED), 0);
+    assert_int_equal(scene_intent(&scene, "k")->row.trace.len, 0);
+}
+
+static void whoever_runs_a_released_key_again_is_traced(void **state)
+{
+    (void)state;
+    released("k", "dedup");
+    struct idem_command command = traced("k");
+    EXPECT_RELEASE(scene_run(&scene, &command), "send");
+    EXPECT_TEXT(event_text(IDEM_EVENT_TRACED), TRACE);
+    EXPECT_TEXT(scene_intent(&scene, "k")->row.trace, TRACE);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -533,6 +588,10 @@ int main(void)
         SCENE_TEST(late_success_of_a_released_capture_needs_its_sum),
         SCENE_TEST(late_success_of_a_refund_whose_number_is_taken_is_parked),
         SCENE_TEST(late_success_without_configuration_is_parked),
+        SCENE_TEST(the_claiming_requests_trace_is_kept_and_stands_in_the_history),
+        SCENE_TEST(a_refusal_by_the_facts_is_traced_too),
+        SCENE_TEST(without_a_trace_nothing_is_said_of_it),
+        SCENE_TEST(whoever_runs_a_released_key_again_is_traced),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

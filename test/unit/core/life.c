@@ -2,7 +2,8 @@
  * The life of an intent, walked as a grid for each kind of provider.
  *
  * Goal: each state, each thing that can be learned: what stands after, and what comes next, is the
- * policy in these grids. They are written from docs/design.md, section 5.
+ * policy in these grids; likewise each thing that a person, retention, or an old copy can do. They
+ * are written from docs/design.md, section 5.
  *
  * Method: an intent is brought into the state as it would get there, ten minutes pass so that
  * nothing is on the wire any more, and the evidence comes from the current attempt.
@@ -118,6 +119,185 @@ static void expect_life(const char *entry, const char *policy)
     EXPECT_TEXT(idem_buf_str(&grid), policy);
 }
 
+/* ---- what people, retention and old copies do ---- */
+
+/* Behind the states: an answer that has expired, of a payment and of a key that was given up. */
+enum place {
+    PLACE_KEPT = IDEM_INTENT_COUNT,
+    PLACE_EMPTY,
+    PLACE_COUNT
+};
+
+static void arrive_at_place(int place)
+{
+    if (place == PLACE_KEPT) {
+        scene_paid(&scene, "k", "dedup", IDEM_CAPTURE_AUTOMATIC);
+        forgotten("k");
+    } else if (place == PLACE_EMPTY) {
+        struct idem_command command = scene_abandon(&scene, "k");
+        (void)scene_run(&scene, &command);
+        forgotten("k");
+    } else {
+        arrive((enum idem_intent_state)place, "dedup");
+    }
+}
+
+static struct idem_command make_request(const char *key)
+{
+    return scene_pay(&scene, key, "dedup");
+}
+
+static struct idem_command make_abandon(const char *key)
+{
+    return scene_abandon(&scene, key);
+}
+
+static struct idem_command make_due(const char *key)
+{
+    struct idem_command command = scene_due(&scene, key);
+    command.now_us += 2 * DAY; /* Whatever it is, it is due. */
+    return command;
+}
+
+static struct idem_command make_listing(const char *key)
+{
+    if (scene_intent(&scene, key) == NULL) {
+        return scene_listed(&scene, key, IDEM_EFFECT_KIND_CHARGE, NULL);
+    }
+    struct idem_command command =
+        scene_evidence(&scene, key, IDEM_SOURCE_LISTING, IDEM_OUTCOME_SUCCESS);
+    command.evidence.entry = IDEM_STR("dedup"); /* Also of a key that was given up. */
+    command.evidence.account = IDEM_STR("account-1");
+    command.evidence.region = IDEM_STR("region-1");
+    return command;
+}
+
+static struct idem_command make_succeeded(const char *key)
+{
+    return scene_resolve(&scene, key, IDEM_VERDICT_SUCCEEDED);
+}
+
+static struct idem_command make_failed(const char *key)
+{
+    return scene_resolve(&scene, key, IDEM_VERDICT_FAILED);
+}
+
+static struct idem_command make_noted(const char *key)
+{
+    return scene_resolve(&scene, key, IDEM_VERDICT_NOTED);
+}
+
+static struct idem_command make_reap(const char *key)
+{
+    struct idem_command command = scene_reap(&scene, key);
+    command.reap.horizon_us += 1000 * DAY;
+    return command;
+}
+
+static struct idem_command make_erase(const char *key)
+{
+    struct idem_command command = scene_erase(&scene, key);
+    command.now_us += 2 * DAY;
+    return command;
+}
+
+struct deed {
+    const char *name;
+    struct idem_command (*make)(const char *key);
+};
+
+static const struct deed deeds[] = {
+    { "request", make_request }, { "abandon", make_abandon },     { "due", make_due },
+    { "listing", make_listing }, { "succeeded", make_succeeded }, { "failed", make_failed },
+    { "noted", make_noted },     { "reap", make_reap },           { "erase", make_erase },
+};
+
+#define DEEDS (sizeof(deeds) / sizeof(deeds[0]))
+
+/* What stands there, in four letters. */
+static const char *stands(const struct scene_intent *intent)
+{
+    static const char *const letters[IDEM_INTENT_COUNT] = {
+        [IDEM_INTENT_NONE] = "none",       [IDEM_INTENT_CLAIMED] = "clai",
+        [IDEM_INTENT_DISPATCHED] = "disp", [IDEM_INTENT_UNKNOWN] = "unkn",
+        [IDEM_INTENT_PARKED] = "park",     [IDEM_INTENT_SUCCEEDED] = "succ",
+        [IDEM_INTENT_FAILED] = "fail",     [IDEM_INTENT_RELEASED] = "rele",
+    };
+    if (intent == NULL) {
+        return scene_stub(&scene, "k") != NULL ? "stub" : "none";
+    }
+    return idem_intent_is_tombstone(&intent->row) ? "tomb" : letters[intent->row.state];
+}
+
+static char mark_of(struct idem_release release, bool case_opened)
+{
+    if (case_opened) {
+        return '!';
+    }
+    static const char marks[IDEM_RELEASE_COUNT] = {
+        [IDEM_RELEASE_NONE] = ' ', [IDEM_RELEASE_REPLY] = ' ', [IDEM_RELEASE_WAIT] = '~',
+        [IDEM_RELEASE_SEND] = '>', [IDEM_RELEASE_QUERY] = '?', [IDEM_RELEASE_CLOSE] = 'x',
+    };
+    return marks[release.kind];
+}
+
+/*
+ * What stands after: `>` with a send, `?` with a question, `!` with a case that was opened. Where
+ * nothing was written: `.` the reply is what is there, `~` the caller waits, or the status of the
+ * problem (409e: too early).
+ */
+static const char *deed_cell(int place, const struct deed *deed, bool is_restored, int64_t after_us)
+{
+    static char text[32];
+    scene_end(&scene);
+    scene_begin(&scene);
+    arrive_at_place(place);
+    scene_pass(&scene, after_us);
+    scene.restored = is_restored;
+    const struct scene_intent *before = scene_intent(&scene, "k");
+    size_t cases = before != NULL ? before->case_count : 0;
+    struct idem_command command = deed->make("k");
+    struct idem_release release = scene_run(&scene, &command);
+    const struct scene_intent *after = scene_intent(&scene, "k");
+    bool is_written = scene.decision.intent.write != IDEM_WRITE_NONE ||
+                      scene.decision.stub.write != IDEM_WRITE_NONE;
+    if (release.kind == IDEM_RELEASE_REPLY && release.problem != IDEM_PROBLEM_NONE) {
+        assert_false(is_written);
+        const char *early = release.problem == IDEM_PROBLEM_TOO_EARLY ? "e" : "";
+        (void)snprintf(text, sizeof(text), "%d%s", idem_problem_entry(release.problem)->status,
+                       early);
+        return text;
+    }
+    if (!is_written) {
+        return release.kind == IDEM_RELEASE_WAIT ? "~" : ".";
+    }
+    bool case_opened = after != NULL && after->case_count > cases;
+    (void)snprintf(text, sizeof(text), "%s%c", stands(after), mark_of(release, case_opened));
+    return text;
+}
+
+static void expect_deeds(bool is_restored, int64_t after_us, const char *policy)
+{
+    static char memory[4096];
+    static const char *const places[PLACE_COUNT] = { "none", "clai", "disp", "unkn", "park",
+                                                     "succ", "fail", "rele", "kept", "gone" };
+    struct idem_buf grid;
+    idem_buf_init(&grid, memory, sizeof(memory));
+    idem_buf_printf(&grid, "%-10s", "");
+    for (int place = IDEM_INTENT_NONE; place < PLACE_COUNT; place++) {
+        idem_buf_printf(&grid, "%-7s", places[place]);
+    }
+    for (size_t i = 0; i < DEEDS; i++) {
+        idem_buf_printf(&grid, "|\n%-10s", deeds[i].name);
+        for (int place = IDEM_INTENT_NONE; place < PLACE_COUNT; place++) {
+            idem_buf_printf(&grid, "%-7s", deed_cell(place, &deeds[i], is_restored, after_us));
+        }
+    }
+    idem_buf_add(&grid, IDEM_STR("|\n"));
+    assert_false(grid.full);
+    EXPECT_TEXT(idem_buf_str(&grid), policy);
+}
+
 /* The grids are documents. */
 /* clang-format off */
 static void life_at_a_provider_that_deduplicates(void **state)
@@ -184,6 +364,54 @@ static void life_at_a_provider_that_is_blind(void **state)
 "silence      claimed>   parked!    parked-    parked-    .          .          .\n"
 "not-executed .          released   parked-    parked-    .          .          .\n");
 }
+
+static void whoever_acts_ten_minutes_later(void **state)
+{
+    (void)state;
+    expect_deeds(false, 600 * SECOND,
+"          none   clai   disp   unkn   park   succ   fail   rele   kept   gone   |\n"
+"request   disp>  ~      ~      ~      ~      .      .      disp>  410    409    |\n"
+"abandon   fail   .      .      .      .      .      .      fail   .      .      |\n"
+"due       .      disp>  unkn?  unkn?  park?  .      .      fail   .      .      |\n"
+"listing   .      succ   succ   succ   succ   .      fail!  succ   .      tomb!  |\n"
+"succeeded 404    409    succ   succ   succ   409    409    succ   409    409    |\n"
+"failed    404    fail   fail   fail   fail   409    409    fail   409    409    |\n"
+"noted     404    409    409    409    409    succ   fail   409    tomb   tomb   |\n"
+"reap      .      409    409    409    409    tomb   tomb   409    409    none   |\n"
+"erase     .      409    409    409    409    tomb   tomb   409    tomb   .      |\n");
+}
+
+static void whoever_acts_at_once(void **state)
+{
+    (void)state;
+    expect_deeds(false, 0,
+"          none   clai   disp   unkn   park   succ   fail   rele   kept   gone   |\n"
+"request   disp>  ~      ~      ~      ~      .      .      disp>  410    409    |\n"
+"abandon   fail   .      .      .      .      .      .      fail   .      .      |\n"
+"due       .      disp>  unkn?  unkn?  park?  .      .      fail   .      .      |\n"
+"listing   .      succ   succ   succ   succ   .      fail!  succ   .      tomb!  |\n"
+"succeeded 404    409    409e   succ   succ   409    409    succ   409    409    |\n"
+"failed    404    fail   409e   409e   409e   409    409    fail   409    409    |\n"
+"noted     404    409    409    409    409    succ   fail   409    tomb   tomb   |\n"
+"reap      .      409    409    409    409    tomb   tomb   409    409    none   |\n"
+"erase     .      409    409    409    409    tomb   tomb   409    tomb   .      |\n");
+}
+
+static void whoever_acts_on_an_old_copy(void **state)
+{
+    (void)state;
+    expect_deeds(true, 600 * SECOND,
+"          none   clai   disp   unkn   park   succ   fail   rele   kept   gone   |\n"
+"request   503    ~      ~      ~      ~      .      .      503    410    409    |\n"
+"abandon   503    503    503    503    503    .      .      503    .      .      |\n"
+"due       .      clai   unkn?  unkn?  park?  .      .      rele   .      .      |\n"
+"listing   stub   succ   succ   succ   succ   .      fail!  succ   .      tomb!  |\n"
+"succeeded 404    409    succ   succ   succ   409    409    succ   409    409    |\n"
+"failed    404    409e   409e   409e   409e   409    409    409e   409    409    |\n"
+"noted     404    409    409    409    409    succ   fail   409    tomb   tomb   |\n"
+"reap      .      409    409    409    409    tomb   tomb   409    409    none   |\n"
+"erase     .      409    409    409    409    tomb   tomb   409    tomb   .      |\n");
+}
 /* clang-format on */
 
 int main(void)
@@ -193,6 +421,9 @@ int main(void)
         SCENE_TEST(life_at_a_provider_that_closes),
         SCENE_TEST(life_at_a_provider_that_can_only_be_asked),
         SCENE_TEST(life_at_a_provider_that_is_blind),
+        SCENE_TEST(whoever_acts_ten_minutes_later),
+        SCENE_TEST(whoever_acts_at_once),
+        SCENE_TEST(whoever_acts_on_an_old_copy),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,6 +8,7 @@
  */
 #include "core/outcome.h"
 
+#include "base/clock.h"
 #include "core/answer.h"
 #include "lib/test.h"
 
@@ -24,6 +25,9 @@ NAMES(enum idem_effect_kind, idem_effect_kind_name)
 NAMES(enum idem_step, idem_step_name)
 NAMES(enum idem_event_kind, idem_event_kind_name)
 NAMES(enum idem_cause, idem_cause_name)
+NAMES(enum idem_case_kind, idem_case_kind_name)
+NAMES(enum idem_verdict, idem_verdict_name)
+NAMES(enum idem_role, idem_role_name)
 NAMES(enum idem_outcome_kind, idem_outcome_kind_name)
 NAMES(enum idem_evidence_source, idem_evidence_source_name)
 NAMES(enum idem_payment_state, idem_payment_state_name)
@@ -52,6 +56,9 @@ static void every_stored_value_has_a_name_of_its_own(void **state)
     expect_names(idem_step_name_at, IDEM_STEP_COUNT);
     expect_names(idem_event_kind_name_at, IDEM_EVENT_KIND_COUNT);
     expect_names(idem_cause_name_at, IDEM_CAUSE_COUNT);
+    expect_names(idem_case_kind_name_at, IDEM_CASE_KIND_COUNT);
+    expect_names(idem_verdict_name_at, IDEM_VERDICT_COUNT);
+    expect_names(idem_role_name_at, IDEM_ROLE_COUNT);
     expect_names(idem_outcome_kind_name_at, IDEM_OUTCOME_COUNT);
     expect_names(idem_evidence_source_name_at, IDEM_SOURCE_COUNT);
     expect_names(idem_payment_state_name_at, IDEM_PAYMENT_COUNT);
@@ -70,6 +77,102 @@ static void an_endpoints_name_leads_back_to_it(void **state)
     }
     assert_int_equal(idem_endpoint_from(IDEM_STR("none")), IDEM_ENDPOINT_NONE);
     assert_int_equal(idem_endpoint_from(IDEM_STR("payments.creat")), IDEM_ENDPOINT_NONE);
+}
+
+static void a_verdicts_and_a_roles_name_lead_back_to_them(void **state)
+{
+    (void)state;
+    for (int i = IDEM_VERDICT_NONE + 1; i < IDEM_VERDICT_COUNT; i++) {
+        struct idem_str name = idem_str_from(idem_verdict_name((enum idem_verdict)i));
+        assert_int_equal(idem_verdict_from(name), i);
+    }
+    for (int i = IDEM_ROLE_NONE + 1; i < IDEM_ROLE_COUNT; i++) {
+        struct idem_str name = idem_str_from(idem_role_name((enum idem_role)i));
+        assert_int_equal(idem_role_from(name), i);
+    }
+    assert_int_equal(idem_verdict_from(IDEM_STR("none")), IDEM_VERDICT_NONE);
+    assert_int_equal(idem_verdict_from(IDEM_STR("Failed")), IDEM_VERDICT_NONE);
+    assert_int_equal(idem_role_from(IDEM_STR("none")), IDEM_ROLE_NONE);
+    assert_int_equal(idem_role_from(IDEM_STR("")), IDEM_ROLE_NONE);
+}
+
+/* docs/fingerprint.md, "Scope and effect id". */
+static void an_effect_id_names_its_scope(void **state)
+{
+    (void)state;
+    static const char *const vectors[][2] = {
+        { "45c3af15e8e7a9df0528e65455c3a1f3", "8q1ty5f8wymxy198wsa5bgx1yc" },
+        { "85d106d9aef96c22a17fbdde7dd8e970", "gq8gdpdez5p258bzqqf7vp79e3" },
+        { "29c52d09099e9ed6c450ca95da01d177", "572jt289ktfddh2gsaaxm0ehey" },
+        { "62e678f56cd75f7fd0e57f8af2ffa991", "cbk7hxbctxfqzm75fy5f5zx9j7" },
+        { "955bd7f97afebbaa78abdcf005eee25c", "jndxfybtztxtmy5bvkr0bvq2bh" },
+        { "f0c01b09528a100a0459b8f6dc1209ca", "y301p2ajh880m12sq3vdr4g9sa" },
+    };
+    for (size_t i = 0; i < sizeof(vectors) / sizeof(vectors[0]); i++) {
+        for (int kind = IDEM_EFFECT_KIND_CHARGE; kind < IDEM_EFFECT_KIND_COUNT; kind++) {
+            char memory[64];
+            struct idem_buf buf;
+            idem_buf_init(&buf, memory, sizeof(memory));
+            idem_buf_add_char(&buf, idem_effect_kind_letter((enum idem_effect_kind)kind));
+            idem_buf_add(&buf, idem_str_from(vectors[i][1]));
+            struct idem_scope scope;
+            assert_true(idem_effect_id_scope(idem_buf_str(&buf), &scope));
+            idem_buf_reset(&buf);
+            idem_buf_add_hex(&buf, scope.bytes, sizeof(scope.bytes));
+            EXPECT_TEXT(idem_buf_str(&buf), vectors[i][0]);
+        }
+    }
+}
+
+static void what_is_no_effect_id_of_ours_names_no_scope(void **state)
+{
+    (void)state;
+    static const char *const others[] = {
+        "",
+        "c",
+        "c8q1ty5f8wymxy198wsa5bgx1y",   /* Too short. */
+        "c8q1ty5f8wymxy198wsa5bgx1ycc", /* Too long. */
+        "x8q1ty5f8wymxy198wsa5bgx1yc",  /* No such kind. */
+        "C8q1ty5f8wymxy198wsa5bgx1yc",
+        "c8Q1ty5f8wymxy198wsa5bgx1yc", /* Upper case is not ours. */
+        "c8q1ty5f8wymxy198wsa5bgx1y-",
+        "cil1ou5f8wymxy198wsa5bgx1yc", /* Letters that the alphabet leaves out. */
+    };
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+        struct idem_scope scope;
+        assert_false(idem_effect_id_scope(idem_str_from(others[i]), &scope));
+    }
+}
+
+static void a_kinds_letter_leads_back_to_it(void **state)
+{
+    (void)state;
+    for (int i = IDEM_EFFECT_KIND_CHARGE; i < IDEM_EFFECT_KIND_COUNT; i++) {
+        char letter = idem_effect_kind_letter((enum idem_effect_kind)i);
+        assert_int_equal(idem_effect_kind_from_letter(letter), i);
+    }
+    assert_int_equal(idem_effect_kind_from_letter('x'), IDEM_EFFECT_KIND_NONE);
+    assert_int_equal(idem_effect_kind_from_letter('\0'), IDEM_EFFECT_KIND_NONE);
+}
+
+static void a_tombstone_is_final_and_has_no_answer(void **state)
+{
+    (void)state;
+    for (int i = IDEM_INTENT_NONE; i < IDEM_INTENT_COUNT; i++) {
+        struct idem_intent intent = { .state = (enum idem_intent_state)i };
+        assert_int_equal(idem_intent_is_tombstone(&intent), idem_intent_is_final(intent.state));
+        intent.answer.status = 201;
+        assert_false(idem_intent_is_tombstone(&intent));
+    }
+}
+
+static void what_retention_rests_on_by_default(void **state)
+{
+    (void)state;
+    struct idem_rules rules = idem_rules_default();
+    assert_int_equal(rules.answer_retention_us, 30 * IDEM_US_PER_DAY);
+    assert_int_equal(rules.tombstone_us, 400 * IDEM_US_PER_DAY);
+    assert_int_equal(rules.retry_window_us, IDEM_US_PER_DAY);
 }
 
 static void effect_letters_are_five_different_ones(void **state)
@@ -148,6 +251,7 @@ static void the_largest_answer_fits_and_is_copied_whole(void **state)
         .row = 1,
         .principal = letters(IDEM_PRINCIPAL_MAX),
         .key = letters(IDEM_KEY_MAX),
+        .trace = letters(IDEM_TRACE_MAX),
         .effect = {
             .id = letters(IDEM_EFFECT_ID_LEN),
             .entry = letters(IDEM_ENTRY_MAX),
@@ -171,9 +275,33 @@ static void the_largest_answer_fits_and_is_copied_whole(void **state)
     assert_int_equal(copy.intent.answer.status, 201);
     assert_int_equal(copy.intent.effect.request.len, IDEM_REQUEST_MAX);
     assert_int_equal(copy.intent.key.len, 0);
+    assert_int_equal(copy.intent.trace.len, IDEM_TRACE_MAX);
     struct idem_str body = copy.intent.answer.body;
     assert_true(idem_str_starts(body, IDEM_STR("{\"id\":\"")));
     assert_true(idem_str_equal(idem_str_slice(body, body.len - 2, 2), IDEM_STR("}\n")));
+}
+
+static void a_decision_about_no_intent_is_copied_too(void **state)
+{
+    (void)state;
+    static const struct idem_facts facts = { .send_count = 0 };
+    static struct idem_decision decision;
+    static struct idem_outcome outcome;
+    const struct idem_rules rules = idem_rules_default();
+    const struct idem_command command = {
+        .kind = IDEM_COMMAND_MARK,
+        .now_us = 1,
+        .token = { .bytes = { 1 } },
+        .mark = { .kind = IDEM_MARK_HORIZON, .value_us = 1 },
+    };
+    idem_decide(&rules, &facts, &command, &decision);
+    memset(&outcome, 0xff, sizeof(outcome));
+    idem_outcome_take(&outcome, &decision);
+    assert_int_equal(outcome.release.kind, IDEM_RELEASE_REPLY);
+    assert_int_equal(outcome.release.problem, IDEM_PROBLEM_NONE);
+    assert_int_equal(outcome.intent.row, 0);
+    assert_int_equal(outcome.intent.state, IDEM_INTENT_NONE);
+    assert_int_equal(outcome.intent.principal.len, 0);
 }
 
 static void what_is_made_says_where_it_is(void **state)
@@ -200,6 +328,13 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_stored_value_has_a_name_of_its_own),
         cmocka_unit_test(an_endpoints_name_leads_back_to_it),
+        cmocka_unit_test(a_verdicts_and_a_roles_name_lead_back_to_them),
+        cmocka_unit_test(an_effect_id_names_its_scope),
+        cmocka_unit_test(what_is_no_effect_id_of_ours_names_no_scope),
+        cmocka_unit_test(a_kinds_letter_leads_back_to_it),
+        cmocka_unit_test(a_tombstone_is_final_and_has_no_answer),
+        cmocka_unit_test(what_retention_rests_on_by_default),
+        cmocka_unit_test(a_decision_about_no_intent_is_copied_too),
         cmocka_unit_test(effect_letters_are_five_different_ones),
         cmocka_unit_test(on_the_wire_claimed_and_dispatched_are_both_processing),
         cmocka_unit_test(open_is_what_somebody_must_still_act_on),

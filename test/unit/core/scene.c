@@ -4,245 +4,37 @@
  */
 #include "unit/core/scene.h"
 
-#define KEPT_MAX ((size_t)4 << 20)
-
-static void encode(const struct idem_effect_order *order, struct idem_buf *buf)
-{
-    idem_buf_add(buf, IDEM_STR("do="));
-    idem_buf_add(buf, idem_str_from(idem_effect_kind_name(order->effect->kind)));
-    idem_buf_add(buf, IDEM_STR("&id="));
-    idem_buf_add(buf, order->effect->id);
-    idem_buf_add(buf, IDEM_STR("&amount="));
-    idem_buf_add_i64(buf, order->effect->amount_minor);
-    idem_buf_add(buf, IDEM_STR("&order="));
-    idem_buf_add(buf, order->order_no);
-    idem_buf_add(buf, IDEM_STR("&of="));
-    idem_buf_add(buf, order->payment_effect_id);
-}
-
-static struct idem_provider_rules entry_make(const char *name,
-                                             struct idem_capability capability,
-                                             enum idem_partial_capture partial)
-{
-    struct idem_provider_rules rules = {
-        .entry = idem_str_from(name),
-        .account = IDEM_STR("account-1"),
-        .region = IDEM_STR("region-1"),
-        .partial_capture = partial,
-        .request_timeout_us = TIMEOUT_US,
-        .settle_us = SETTLE_US,
-        .encode = encode,
-    };
-    for (unsigned kind = IDEM_EFFECT_KIND_NONE + 1; kind < IDEM_EFFECT_KIND_COUNT; kind++) {
-        rules.capability[kind] = capability;
-    }
-    return rules;
-}
-
-void scene_begin(struct scene *scene)
-{
-    const struct idem_capability plain = { .query = IDEM_QUERY_AT_ONCE };
-    const struct idem_capability dedup = {
-        .dedup_window_us = WINDOW_US,
-        .dedup_margin_us = MARGIN_US,
-        .query = IDEM_QUERY_AT_ONCE,
-    };
-    struct idem_capability lagging = dedup;
-    struct idem_capability closing = plain;
-    struct idem_capability mute = dedup;
-    const struct idem_capability blind = { .query = IDEM_QUERY_NONE };
-    lagging.query = IDEM_QUERY_LAGGING;
-    lagging.query_lag_us = LAG_US;
-    closing.close_is_final = true;
-    mute.query = IDEM_QUERY_NONE;
-
-    *scene = (struct scene){
-        .now_us = SCENE_BEGIN_US,
-        .incarnation = 1,
-        .wait_us = 10 * SECOND,
-        .slot = true,
-    };
-    scene->entries[0] = entry_make("plain", plain, IDEM_PARTIAL_NONE);
-    scene->entries[1] = entry_make("dedup", dedup, IDEM_PARTIAL_MANY);
-    scene->entries[2] = entry_make("lagging", lagging, IDEM_PARTIAL_MANY);
-    scene->entries[3] = entry_make("closing", closing, IDEM_PARTIAL_ONCE);
-    scene->entries[4] = entry_make("mute", mute, IDEM_PARTIAL_MANY);
-    scene->entries[5] = entry_make("blind", blind, IDEM_PARTIAL_NONE);
-    scene->rules = idem_rules_default();
-    scene->rules.retry_first_us = SECOND;
-    scene->rules.providers = scene->entries;
-    scene->rules.provider_count = SCENE_ENTRIES;
-    char *memory = malloc(KEPT_MAX);
-    assert_non_null(memory);
-    idem_buf_init(&scene->kept, memory, KEPT_MAX);
-}
-
-void scene_end(struct scene *scene)
-{
-    free(scene->kept.data);
-}
-
-void scene_pass(struct scene *scene, int64_t us)
-{
-    scene->now_us += us;
-}
-
-struct idem_provider_rules *scene_entry(struct scene *scene, const char *entry)
-{
-    for (size_t i = 0; i < SCENE_ENTRIES; i++) {
-        if (idem_str_equal(scene->entries[i].entry, idem_str_from(entry))) {
-            return &scene->entries[i];
-        }
-    }
-    fail_msg("no entry %s", entry);
-    return NULL;
-}
-
-static struct idem_uid uid_next(struct scene *scene)
-{
-    scene->uids += 1;
-    struct idem_uid uid = { .bytes = { 0xaa } };
-    for (size_t i = 0; i < 4; i++) {
-        uid.bytes[12 + i] = (uint8_t)(scene->uids >> (24 - 8 * i));
-    }
-    return uid;
-}
-
-static struct idem_scope scope_of(const char *key)
-{
-    struct idem_scope scope = { .bytes = { 0 } };
-    size_t len = strlen(key);
-    assert_true(len <= sizeof(scope.bytes));
-    memcpy(scope.bytes, key, len);
-    return scope;
-}
-
-static struct idem_command command_begin(struct scene *scene,
-                                         const char *key,
-                                         enum idem_command_kind kind)
-{
-    scene->now_us += 1; /* No two commands at one time. */
-    return (struct idem_command){
-        .kind = kind,
-        .scope = scope_of(key),
-        .now_us = scene->now_us,
-        .mono_us = scene->now_us,
-        .incarnation = scene->incarnation,
-        .token = uid_next(scene),
-        .intent_id = uid_next(scene),
-        .resource_id = uid_next(scene),
-        .case_id = uid_next(scene),
-        .noise = scene->uids * UINT64_C(0x9e3779b97f4a7c15),
-        .slot = scene->slot,
-    };
-}
-
-static struct idem_command accept_begin(struct scene *scene, const char *key)
-{
-    struct idem_command command = command_begin(scene, key, IDEM_COMMAND_ACCEPT);
-    command.accept = (struct idem_accept){
-        .principal = IDEM_STR("shop"),
-        .key = idem_str_from(key),
-        .fingerprint_count = 1,
-        .effect_id_tail = IDEM_STR("0123456789abcdefghjkmnpqrs"),
-        .wait_us = scene->wait_us,
-    };
-    command.accept.fingerprints[0] = (struct idem_fingerprint){
-        .rule_id = 1,
-        .secret_id = 1,
-        .digest = { .bytes = { 7 } },
-    };
-    return command;
-}
-
-struct idem_command scene_pay(struct scene *scene, const char *key, const char *entry)
-{
-    struct idem_command command = accept_begin(scene, key);
-    command.accept.endpoint = IDEM_ENDPOINT_PAYMENTS_CREATE;
-    command.accept.order_no = idem_str_from(key);
-    command.accept.amount_minor = 10000;
-    command.accept.currency = IDEM_STR("CNY");
-    command.accept.entry = idem_str_from(entry);
-    command.accept.capture_mode = IDEM_CAPTURE_AUTOMATIC;
-    command.accept.method = IDEM_STR("card-1");
-    return command;
-}
-
-struct idem_command scene_act(struct scene *scene,
-                              const char *key,
-                              enum idem_endpoint endpoint,
-                              const char *amount)
-{
-    struct idem_command command = accept_begin(scene, key);
-    command.accept.endpoint = endpoint;
-    command.accept.amount_text = idem_str_from(amount);
-    if (scene->payment_count > 0) { /* The newest, unless the test says another. */
-        command.accept.payment_id = scene->payments[scene->payment_count - 1].id;
-    }
-    return command;
-}
-
-struct idem_command scene_abandon(struct scene *scene, const char *key)
-{
-    struct idem_command command = command_begin(scene, key, IDEM_COMMAND_ABANDON);
-    command.abandon = (struct idem_abandon){
-        .principal = IDEM_STR("shop"),
-        .key = idem_str_from(key),
-        .endpoint = IDEM_ENDPOINT_PAYMENTS_CREATE,
-    };
-    return command;
-}
-
-struct idem_command scene_due(struct scene *scene, const char *key)
-{
-    return command_begin(scene, key, IDEM_COMMAND_DUE);
-}
-
-struct idem_command scene_evidence(struct scene *scene,
-                                   const char *key,
-                                   enum idem_evidence_source source,
-                                   enum idem_outcome_kind outcome)
-{
-    struct idem_command command = command_begin(scene, key, IDEM_COMMAND_EVIDENCE);
-    const struct scene_intent *intent = scene_intent(scene, key);
-    command.evidence = (struct idem_evidence){
-        .source = source,
-        .outcome = outcome,
-        .amount_minor = -1,
-        .asked_us = scene->now_us,
-    };
-    if (intent == NULL) {
-        return command;
-    }
-    const struct idem_effect *effect = &intent->row.effect;
-    command.evidence.token = intent->row.token;
-    command.evidence.send_no = source == IDEM_SOURCE_SEND ? intent->row.send_count : 0;
-    command.evidence.entry = effect->entry;
-    command.evidence.account = effect->account;
-    command.evidence.region = effect->region;
-    command.evidence.effect_id = effect->id;
-    command.evidence.amount_minor = effect->amount_minor;
-    command.evidence.currency = effect->currency;
-    command.evidence.reference = IDEM_STR("provider-77");
-    command.evidence.code = IDEM_STR("some_code");
-    return command;
-}
-
-/* ---- rows ---- */
-
 static struct scene_intent *intent_by_scope(struct scene *scene, const struct idem_scope *scope)
 {
     for (size_t i = 0; i < scene->intent_count; i++) {
-        if (memcmp(&scene->intents[i].row.scope, scope, sizeof(*scope)) == 0) {
+        bool is_there = scene->intents[i].row.row != 0; /* Removed ones leave their place. */
+        if (is_there && memcmp(&scene->intents[i].row.scope, scope, sizeof(*scope)) == 0) {
             return &scene->intents[i];
         }
     }
     return NULL;
 }
 
+static struct idem_stub *stub_by_scope(struct scene *scene, const struct idem_scope *scope)
+{
+    for (size_t i = 0; i < scene->stub_count; i++) {
+        bool is_there = scene->stubs[i].row != 0;
+        if (is_there && memcmp(&scene->stubs[i].scope, scope, sizeof(*scope)) == 0) {
+            return &scene->stubs[i];
+        }
+    }
+    return NULL;
+}
+
+struct idem_stub *scene_stub(struct scene *scene, const char *key)
+{
+    struct idem_scope scope = scene_scope(key);
+    return stub_by_scope(scene, &scope);
+}
+
 struct scene_intent *scene_intent(struct scene *scene, const char *key)
 {
-    struct idem_scope scope = scope_of(key);
+    struct idem_scope scope = scene_scope(key);
     return intent_by_scope(scene, &scope);
 }
 
@@ -302,6 +94,40 @@ static struct idem_refund refund_holder(const struct scene *scene,
     return (struct idem_refund){ .row = 0 };
 }
 
+/* The stub of a payment, another than `own`'s, that holds the order number at the entry. */
+static struct idem_stub order_stub(const struct scene *scene,
+                                   const struct idem_stub *own,
+                                   struct idem_str order_no,
+                                   struct idem_str entry)
+{
+    for (size_t i = 0; i < scene->stub_count; i++) {
+        const struct idem_stub *stub = &scene->stubs[i];
+        bool makes_payment =
+            stub->kind == IDEM_EFFECT_KIND_CHARGE || stub->kind == IDEM_EFFECT_KIND_AUTHORIZE;
+        if (stub->row != 0 && stub->row != own->row && makes_payment && order_no.len > 0 &&
+            idem_str_equal(stub->order_no, order_no) && idem_str_equal(stub->entry, entry)) {
+            return *stub;
+        }
+    }
+    return (struct idem_stub){ .row = 0 };
+}
+
+static void fetch_payment_stubs(const struct scene *scene, struct idem_facts *facts)
+{
+    for (size_t i = 0; i < scene->stub_count && facts->stub.row != 0; i++) {
+        const struct idem_stub *stub = &scene->stubs[i];
+        if (stub->row == 0 || !idem_str_equal(stub->payment_effect_id, facts->stub.effect_id)) {
+            continue;
+        }
+        if (facts->payment_stub_count == IDEM_PAYMENT_STUBS_MAX) {
+            facts->payment_stubs_full = true;
+            return;
+        }
+        facts->payment_stubs[facts->payment_stub_count] = *stub;
+        facts->payment_stub_count += 1;
+    }
+}
+
 static void fetch_present(struct scene *scene,
                           const struct scene_intent *intent,
                           struct idem_facts *facts)
@@ -315,15 +141,44 @@ static void fetch_present(struct scene *scene,
     if (intent->row.refund_row != 0) {
         facts->refund = scene->refunds[intent->row.refund_row - 1];
     }
-    if (intent->row.state != IDEM_INTENT_RELEASED) {
+    facts->case_open = intent->open_cases > 0;
+    bool holds_nothing =
+        intent->row.state == IDEM_INTENT_PARKED && intent->row.problem == IDEM_PROBLEM_NOT_EXECUTED;
+    if (intent->row.state != IDEM_INTENT_RELEASED && !holds_nothing) {
         return;
     }
     if (intent->row.endpoint == IDEM_ENDPOINT_PAYMENTS_CREATE) {
         facts->order_holder =
             order_holder(scene, facts->payment.principal, facts->payment.order_no);
+        facts->order_stub =
+            order_stub(scene, &facts->stub, facts->payment.order_no, facts->payment.entry);
     }
     if (intent->row.endpoint == IDEM_ENDPOINT_REFUNDS_CREATE) {
         facts->refund_holder = refund_holder(scene, facts->payment.row, facts->refund.refund_no);
+    }
+}
+
+static void fetch_listed(struct scene *scene,
+                         const struct idem_evidence *evidence,
+                         struct idem_facts *facts)
+{
+    const struct scene_intent *intent = intent_by_scope(scene, &evidence->payment_scope);
+    if (intent != NULL && intent->row.payment_row != 0) {
+        facts->payment = scene->payments[intent->row.payment_row - 1];
+    }
+}
+
+static void fetch_credential(const struct scene *scene,
+                             const struct idem_credential_row *row,
+                             struct idem_facts *facts)
+{
+    for (size_t i = 0; i < scene->credential_count; i++) {
+        const struct idem_credential_row *known = &scene->credentials[i];
+        if (idem_uid_equal(known->id, row->id)) {
+            facts->credential = *known;
+        } else if (idem_digest_equal(known->secret_sha256, row->secret_sha256)) {
+            facts->secret_taken = true;
+        }
     }
 }
 
@@ -331,6 +186,7 @@ static void fetch_absent(struct scene *scene,
                          const struct idem_accept *accept,
                          struct idem_facts *facts)
 {
+    fetch_payment_stubs(scene, facts);
     for (size_t i = 0; i < scene->payment_count; i++) {
         if (idem_uid_equal(scene->payments[i].id, accept->payment_id)) {
             facts->payment = scene->payments[i];
@@ -338,6 +194,7 @@ static void fetch_absent(struct scene *scene,
     }
     if (accept->endpoint == IDEM_ENDPOINT_PAYMENTS_CREATE) {
         facts->order_holder = order_holder(scene, accept->principal, accept->order_no);
+        facts->order_stub = order_stub(scene, &facts->stub, accept->order_no, accept->entry);
     }
     if (accept->endpoint == IDEM_ENDPOINT_REFUNDS_CREATE) {
         facts->refund_holder = refund_holder(scene, facts->payment.row, accept->refund_no);
@@ -347,11 +204,23 @@ static void fetch_absent(struct scene *scene,
 static void fetch(struct scene *scene, const struct idem_command *command, struct idem_facts *facts)
 {
     *facts = (struct idem_facts){ .send_count = 0 };
+    if (command->kind == IDEM_COMMAND_CREDENTIAL || command->kind == IDEM_COMMAND_MARK) {
+        fetch_credential(scene, &command->credential.row, facts);
+        return;
+    }
     const struct scene_intent *intent = intent_by_scope(scene, &command->scope);
     if (intent != NULL) {
         fetch_present(scene, intent, facts);
-    } else if (command->kind == IDEM_COMMAND_ACCEPT) {
+        return;
+    }
+    const struct idem_stub *stub = stub_by_scope(scene, &command->scope);
+    if (stub != NULL) {
+        facts->stub = *stub;
+    }
+    if (command->kind == IDEM_COMMAND_ACCEPT) {
         fetch_absent(scene, &command->accept, facts);
+    } else if (command->kind == IDEM_COMMAND_EVIDENCE) {
+        fetch_listed(scene, &command->evidence, facts);
     }
 }
 
@@ -376,6 +245,7 @@ static void keep_intent(struct scene *scene, struct idem_intent *row)
     keep(scene, &row->effect.reference);
     keep(scene, &row->answer.headers);
     keep(scene, &row->answer.body);
+    keep(scene, &row->trace);
 }
 
 static void keep_payment(struct scene *scene, struct idem_payment *row)
@@ -415,7 +285,8 @@ static int64_t put_payment(struct scene *scene, const struct idem_payment_write 
     assert_int_equal(write->write, IDEM_WRITE_INSERT);
     assert_int_equal(row.version, 1);
     assert_true(scene->payment_count < SCENE_PAYMENTS);
-    assert_int_equal(order_holder(scene, row.principal, row.order_no).row, 0); /* The index. */
+    bool number_is_free = order_holder(scene, row.principal, row.order_no).row == 0;
+    assert_true(number_is_free || !idem_payment_holds_order(row.state)); /* The index. */
     row.row = (int64_t)scene->payment_count + 1;
     scene->payments[scene->payment_count] = row;
     scene->payment_count += 1;
@@ -457,21 +328,64 @@ static void put_sends(struct scene_intent *intent, const struct idem_decision *d
     }
 }
 
-/* P4: what is final keeps its state and its answer. */
-static void expect_history_stays(const struct idem_intent *old, const struct idem_intent *new)
+/* P12: a person may ask once no retry can come; time must have come, by the horizon. */
+static bool may_be_forgotten(const struct scene *scene,
+                             const struct idem_command *command,
+                             const struct scene_intent *intent)
 {
+    const struct idem_intent *row = &intent->row;
+    if (command->kind != IDEM_COMMAND_REAP || intent->open_cases > 0) {
+        return false;
+    }
+    if (command->reap.erase) {
+        return row->finished_us + scene->rules.retry_window_us <= command->now_us;
+    }
+    return row->finished_us + scene->rules.answer_retention_us <= command->reap.horizon_us;
+}
+
+/* P4: what is final keeps its state, and its answer until that may be forgotten. */
+static void expect_history_stays(const struct scene *scene,
+                                 const struct idem_command *command,
+                                 const struct scene_intent *intent,
+                                 const struct idem_intent *new)
+{
+    const struct idem_intent *old = &intent->row;
     if (!idem_intent_is_final(old->state)) {
+        assert_false(idem_intent_is_tombstone(new));
         return;
     }
     assert_int_equal(old->state, new->state);
     assert_int_equal(old->problem, new->problem);
+    if (idem_intent_is_tombstone(new) && !idem_intent_is_tombstone(old)) {
+        assert_true(may_be_forgotten(scene, command, intent));
+        return;
+    }
     assert_int_equal(old->answer.status, new->answer.status);
     assert_int_equal(old->expires_us, new->expires_us);
     assert_true(idem_str_equal(old->answer.headers, new->answer.headers));
     assert_true(idem_str_equal(old->answer.body, new->answer.body));
 }
 
-static struct scene_intent *put_intent(struct scene *scene, const struct idem_intent_write *write)
+/* P12: only a tombstone without a payment, long after its end. */
+static void remove_intent(struct scene *scene,
+                          const struct idem_command *command,
+                          const struct idem_intent *row)
+{
+    struct scene_intent *intent = &scene->intents[row->row - 1];
+    assert_int_equal(intent->row.version + 1, row->version);
+    assert_int_equal(row->state, IDEM_INTENT_NONE);
+    assert_int_equal(command->kind, IDEM_COMMAND_REAP);
+    assert_true(idem_intent_is_tombstone(&intent->row));
+    assert_int_equal(intent->row.payment_row, 0);
+    assert_int_equal(intent->open_cases, 0);
+    int64_t end_us = intent->row.finished_us + scene->rules.tombstone_us;
+    assert_true(end_us <= command->reap.horizon_us);
+    intent->row = (struct idem_intent){ .row = 0 };
+}
+
+static struct scene_intent *put_intent(struct scene *scene,
+                                       const struct idem_command *command,
+                                       const struct idem_intent_write *write)
 {
     struct idem_intent row = write->row;
     idem_intent_check(&row);
@@ -480,7 +394,7 @@ static struct scene_intent *put_intent(struct scene *scene, const struct idem_in
         struct scene_intent *intent = &scene->intents[row.row - 1];
         assert_int_equal(intent->row.version + 1, row.version);
         assert_true(row.epoch >= intent->row.epoch);
-        expect_history_stays(&intent->row, &row);
+        expect_history_stays(scene, command, intent, &row);
         intent->row = row;
         return intent;
     }
@@ -494,33 +408,133 @@ static struct scene_intent *put_intent(struct scene *scene, const struct idem_in
     return intent;
 }
 
-static void put(struct scene *scene, const struct idem_decision *decision)
+static void put_stub(struct scene *scene, const struct idem_decision *decision)
 {
-    if (decision->intent.write == IDEM_WRITE_NONE) {
-        assert_int_equal(decision->payment.write, IDEM_WRITE_NONE);
-        assert_int_equal(decision->refund.write, IDEM_WRITE_NONE);
-        assert_int_equal(decision->send_write_count, 0);
-        assert_int_equal(decision->event_count, 0);
-        assert_int_equal(decision->opened.kind, IDEM_CASE_NONE);
+    struct idem_stub row = decision->stub.row;
+    struct idem_stub *there = stub_by_scope(scene, &row.scope);
+    if (decision->stub.write == IDEM_WRITE_DELETE) {
+        assert_non_null(there);
+        for (size_t i = 0; i < scene->stub_count && decision->payment_stubs_applied; i++) {
+            struct idem_stub *stub = &scene->stubs[i];
+            stub->applied =
+                stub->applied || idem_str_equal(stub->payment_effect_id, there->effect_id);
+        }
+        there->row = 0;
         return;
     }
-    struct scene_intent *intent = put_intent(scene, &decision->intent);
+    assert_int_equal(decision->stub.write, IDEM_WRITE_INSERT);
+    assert_null(there);
+    assert_true(scene->stub_count < SCENE_STUBS);
+    keep(scene, &row.effect_id);
+    keep(scene, &row.entry);
+    keep(scene, &row.account);
+    keep(scene, &row.region);
+    keep(scene, &row.order_no);
+    keep(scene, &row.payment_effect_id);
+    keep(scene, &row.currency);
+    keep(scene, &row.reference);
+    row.row = (int64_t)scene->stub_count + 1;
+    scene->stubs[scene->stub_count] = row;
+    scene->stub_count += 1;
+}
+
+static void put_credential(struct scene *scene, const struct idem_credential_write *write)
+{
+    if (write->write == IDEM_WRITE_UPDATE) {
+        struct idem_credential_row *row = &scene->credentials[write->row.row - 1];
+        assert_int_equal(row->revoked_us, 0);
+        row->revoked_us = write->row.revoked_us;
+        row->revoked_by = write->row.revoked_by;
+        return;
+    }
+    assert_int_equal(write->write, IDEM_WRITE_INSERT);
+    assert_true(scene->credential_count < SCENE_CREDENTIALS);
+    scene->credentials[scene->credential_count] = write->row;
+    scene->credential_count += 1;
+    scene->credentials[scene->credential_count - 1].row = (int64_t)scene->credential_count;
+}
+
+/* What stands beside intents. */
+static void put_beside(struct scene *scene, const struct idem_decision *decision)
+{
+    if (decision->stub.write != IDEM_WRITE_NONE) {
+        put_stub(scene, decision);
+    }
+    if (decision->credential.write != IDEM_WRITE_NONE) {
+        put_credential(scene, &decision->credential);
+    }
+    if (decision->mark.kind == IDEM_MARK_HORIZON && decision->mark.value_us > scene->horizon_us) {
+        scene->horizon_us = decision->mark.value_us;
+    }
+    if (decision->mark.kind == IDEM_MARK_RESTORED_OVER) {
+        scene->restored = false;
+    }
+}
+
+static void put_without_intent(struct scene *scene, const struct idem_decision *decision)
+{
+    if (decision->payment.write != IDEM_WRITE_NONE) { /* Only a stub moves sums by itself. */
+        assert_int_equal(decision->stub.write, IDEM_WRITE_INSERT);
+        (void)put_payment(scene, &decision->payment);
+    }
+    assert_int_equal(decision->refund.write, IDEM_WRITE_NONE);
+    assert_int_equal(decision->send_write_count, 0);
+    assert_int_equal(decision->event_count, 0);
+    assert_int_equal(decision->opened.kind, IDEM_CASE_NONE);
+    assert_int_equal(decision->decided.decided_us, 0);
+    assert_false(decision->forget_history);
+}
+
+static void put_cases(struct scene *scene,
+                      struct scene_intent *intent,
+                      const struct idem_decision *decision)
+{
+    if (decision->decided.decided_us != 0) {
+        intent->open_cases = 0;
+        intent->decided = decision->decided;
+        keep(scene, &intent->decided.decided_by);
+        keep(scene, &intent->decided.decision);
+    }
+    if (decision->opened.kind != IDEM_CASE_NONE) {
+        intent->case_count += 1;
+        intent->open_cases += 1;
+        intent->last_case = decision->opened.kind;
+    }
+}
+
+static void put(struct scene *scene,
+                const struct idem_command *command,
+                const struct idem_decision *decision)
+{
+    put_beside(scene, decision);
+    if (decision->intent.write == IDEM_WRITE_NONE) {
+        put_without_intent(scene, decision);
+        return;
+    }
+    if (decision->intent.write == IDEM_WRITE_DELETE) {
+        assert_int_equal(decision->event_count, 0);
+        remove_intent(scene, command, &decision->intent.row);
+        return;
+    }
+    struct scene_intent *intent = put_intent(scene, command, &decision->intent);
     if (decision->payment.write != IDEM_WRITE_NONE) {
         intent->row.payment_row = put_payment(scene, &decision->payment);
     }
     if (decision->refund.write != IDEM_WRITE_NONE) {
         intent->row.refund_row = put_refund(scene, &decision->refund);
     }
+    if (decision->forget_history) {
+        intent->send_count = 0;
+        intent->event_count = 0;
+    }
     put_sends(intent, decision);
-    assert_int_equal(intent->send_count, intent->row.send_count);
+    assert_true(intent->send_count == intent->row.send_count ||
+                idem_intent_is_tombstone(&intent->row));
     intent->event_count += decision->event_count;
     if (decision->event_count > 0) {
         intent->last_event = decision->events[decision->event_count - 1].kind;
     }
-    if (decision->opened.kind != IDEM_CASE_NONE) {
-        intent->case_count += 1;
-        intent->last_case = decision->opened.kind;
-    }
+    put_cases(scene, intent, decision);
 }
 
 /* ---- what must hold after every command ---- */
@@ -563,7 +577,12 @@ static void audit(const struct scene *scene)
         assert_int_equal(payment->state == IDEM_PAYMENT_PENDING, reserved.creations);
     }
     for (size_t i = 0; i < scene->intent_count; i++) {
-        idem_intent_check(&scene->intents[i].row);
+        const struct scene_intent *intent = &scene->intents[i];
+        if (intent->row.row == 0) {
+            continue;
+        }
+        idem_intent_check(&intent->row);
+        assert_true(intent->row.state != IDEM_INTENT_PARKED || intent->open_cases > 0); /* P9. */
     }
 }
 
@@ -571,9 +590,13 @@ static void expect_send_is_safe(struct scene *scene,
                                 const struct idem_command *command,
                                 const struct idem_release *release)
 {
+    assert_false(command->restored &&
+                 (release->kind == IDEM_RELEASE_SEND || release->kind == IDEM_RELEASE_CLOSE));
     if (release->kind != IDEM_RELEASE_SEND) {
         return;
     }
+    assert_int_equal(scene->facts.stub.row, 0);
+    assert_int_equal(scene->facts.order_stub.row, 0);
     const struct scene_intent *intent = intent_by_scope(scene, &command->scope);
     assert_non_null(intent);
     const struct idem_provider_rules *rules =
@@ -618,6 +641,12 @@ static void expect_same_decision(const struct idem_decision *left,
     assert_int_equal(left->send_write_count, right->send_write_count);
     assert_int_equal(left->event_count, right->event_count);
     assert_int_equal(left->opened.kind, right->opened.kind);
+    assert_int_equal(left->decided.decided_us, right->decided.decided_us);
+    assert_int_equal(left->forget_history, right->forget_history);
+    assert_int_equal(left->stub.write, right->stub.write);
+    assert_int_equal(left->payment_stubs_applied, right->payment_stubs_applied);
+    assert_int_equal(left->credential.write, right->credential.write);
+    assert_int_equal(left->mark.kind, right->mark.kind);
     assert_true(idem_str_equal(idem_buf_str(&left->scratch), idem_buf_str(&right->scratch)));
     for (size_t i = 0; i < left->send_write_count; i++) {
         assert_memory_equal(&left->sends[i].row.token, &right->sends[i].row.token, 16);
@@ -660,9 +689,15 @@ static void run_again(struct scene *scene, const struct idem_command *command)
     assert_int_equal(again->payment.write, IDEM_WRITE_NONE);
     assert_int_equal(again->refund.write, IDEM_WRITE_NONE);
     assert_int_equal(again->opened.kind, IDEM_CASE_NONE);
-    assert_int_equal(again->intent.write,
-                     first->intent.write == IDEM_WRITE_NONE ? IDEM_WRITE_NONE : IDEM_WRITE_UPDATE);
-    put(scene, again);
+    assert_int_equal(again->decided.decided_us, 0);
+    assert_false(again->forget_history);
+    assert_int_equal(again->stub.write, IDEM_WRITE_NONE);
+    assert_int_equal(again->credential.write, IDEM_WRITE_NONE);
+    assert_int_equal(again->mark.kind, first->mark.kind);
+    bool is_there =
+        first->intent.write == IDEM_WRITE_INSERT || first->intent.write == IDEM_WRITE_UPDATE;
+    assert_int_equal(again->intent.write, is_there ? IDEM_WRITE_UPDATE : IDEM_WRITE_NONE);
+    put(scene, command, again);
 }
 
 struct idem_release scene_run(struct scene *scene, const struct idem_command *command)
@@ -671,44 +706,11 @@ struct idem_release scene_run(struct scene *scene, const struct idem_command *co
     idem_decide(&scene->rules, &scene->facts, command, &scene->again);
     idem_decide(&scene->rules, &scene->facts, command, &scene->decision);
     expect_same_decision(&scene->again, &scene->decision);
-    put(scene, &scene->decision);
+    put(scene, command, &scene->decision);
     audit(scene);
     expect_send_is_safe(scene, command, &scene->decision.release);
     run_again(scene, command);
     return scene->decision.release;
-}
-
-struct idem_release scene_learn(struct scene *scene,
-                                const char *key,
-                                enum idem_evidence_source source,
-                                enum idem_outcome_kind outcome)
-{
-    struct idem_command command = scene_evidence(scene, key, source, outcome);
-    return scene_run(scene, &command);
-}
-
-struct idem_release scene_make_due(struct scene *scene, const char *key)
-{
-    const struct scene_intent *intent = scene_intent(scene, key);
-    assert_non_null(intent);
-    assert_true(intent->row.due_us > 0);
-    if (scene->now_us < intent->row.due_us) {
-        scene->now_us = intent->row.due_us;
-    }
-    struct idem_command command = scene_due(scene, key);
-    return scene_run(scene, &command);
-}
-
-void scene_paid(struct scene *scene,
-                const char *key,
-                const char *entry,
-                enum idem_capture_mode mode)
-{
-    struct idem_command command = scene_pay(scene, key, entry);
-    command.accept.capture_mode = mode;
-    EXPECT_RELEASE(scene_run(scene, &command), "send");
-    EXPECT_RELEASE(scene_learn(scene, key, IDEM_SOURCE_SEND, IDEM_OUTCOME_SUCCESS), "reply");
-    EXPECT_STATE(scene, key, "succeeded");
 }
 
 const char *release_name(enum idem_release_kind kind)

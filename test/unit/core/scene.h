@@ -8,6 +8,9 @@
  *   P10   sums hold, and each reservation on a payment belongs to exactly one open intent;
  *   P4    a final answer never changes;
  *   P1    a second send is open only where the provider deduplicates, and never past its window;
+ *         nothing is sent from an old copy, nor what a listing has named;
+ *   P9    what is parked has an open case;
+ *   P12   nothing that is open, or too young, is forgotten, and no key of a payment;
  *   re-run the same command on the rows it wrote gives the same release, writes the intent's row
  *         once more and appends neither events nor sends nor money nor cases.
  */
@@ -22,12 +25,13 @@
 #define HOUR   (3600 * SECOND)
 #define DAY    IDEM_US_PER_DAY
 
-#define SCENE_INTENTS  16
-#define SCENE_PAYMENTS 32
-#define SCENE_REFUNDS  32
-#define SCENE_EVENTS   4096
-#define SCENE_ENTRIES  6
-#define SCENE_BEGIN_US (INT64_C(1700000000) * SECOND)
+#define SCENE_INTENTS     64
+#define SCENE_PAYMENTS    64
+#define SCENE_REFUNDS     64
+#define SCENE_STUBS       64
+#define SCENE_CREDENTIALS 8
+#define SCENE_ENTRIES     6
+#define SCENE_BEGIN_US    (INT64_C(1700000000) * SECOND)
 
 #define WINDOW_US  (24 * HOUR)
 #define MARGIN_US  HOUR
@@ -42,6 +46,8 @@ struct scene_intent {
     size_t send_count;
     size_t event_count;
     size_t case_count;
+    size_t open_cases;
+    struct idem_case decided; /* How the last of them was decided. */
     enum idem_event_kind last_event;
     enum idem_case_kind last_case;
 };
@@ -55,6 +61,13 @@ struct scene {
     size_t payment_count;
     struct idem_refund refunds[SCENE_REFUNDS];
     size_t refund_count;
+    struct idem_stub stubs[SCENE_STUBS];
+    size_t stub_count;
+    struct idem_credential_row credentials[SCENE_CREDENTIALS];
+    size_t credential_count;
+    int64_t horizon_us; /* Of the mark. */
+    bool restored;      /* The mode; the mark ends it. */
+    bool manual;        /* Payments that a listing speaks of were made in two steps. */
 
     int64_t now_us;
     int64_t incarnation;
@@ -89,6 +102,25 @@ struct idem_command scene_evidence(struct scene *scene,
                                    const char *key,
                                    enum idem_evidence_source source,
                                    enum idem_outcome_kind outcome);
+
+/* From a listing of "dedup": an effect of `kind` that `key` would have, of a payment or NULL. */
+struct idem_command scene_listed(struct scene *scene,
+                                 const char *key,
+                                 enum idem_effect_kind kind,
+                                 const char *payment_key);
+/* A person's, agreeing with the effect. */
+struct idem_command scene_resolve(struct scene *scene, const char *key, enum idem_verdict verdict);
+struct idem_command scene_reap(struct scene *scene, const char *key); /* The horizon is now. */
+struct idem_command scene_erase(struct scene *scene, const char *key);
+struct idem_command scene_mark(struct scene *scene, enum idem_mark_kind kind);
+struct idem_command scene_credential(struct scene *scene,
+                                     enum idem_credential_action action,
+                                     uint8_t id,
+                                     uint8_t secret);
+
+struct idem_scope scene_scope(const char *key);
+struct idem_str scene_effect_id(struct scene *scene, const char *key, enum idem_effect_kind kind);
+struct idem_stub *scene_stub(struct scene *scene, const char *key); /* NULL: absent. */
 
 /* Runs it as the store does; gives what it released. */
 struct idem_release scene_run(struct scene *scene, const struct idem_command *command);

@@ -80,3 +80,68 @@ void released(const char *key, const char *entry)
     EXPECT_STATE(&scene, key, "released");
     scene.wait_us = 10 * SECOND;
 }
+
+struct idem_release resolve(const char *key, enum idem_verdict verdict)
+{
+    struct idem_command command = scene_resolve(&scene, key, verdict);
+    return scene_run(&scene, &command);
+}
+
+struct idem_release reap(const char *key)
+{
+    struct idem_command command = scene_reap(&scene, key);
+    return scene_run(&scene, &command);
+}
+
+struct idem_release erase(const char *key)
+{
+    struct idem_command command = scene_erase(&scene, key);
+    return scene_run(&scene, &command);
+}
+
+struct idem_release listed(const char *key, enum idem_effect_kind kind, const char *payment_key)
+{
+    struct idem_command command = scene_listed(&scene, key, kind, payment_key);
+    return scene_run(&scene, &command);
+}
+
+void forgotten(const char *key)
+{
+    int64_t reap_us = scene_intent(&scene, key)->row.reap_us;
+    assert_true(reap_us > 0);
+    if (scene.now_us < reap_us) {
+        scene.now_us = reap_us;
+    }
+    expect_problem(reap(key), IDEM_PROBLEM_NONE);
+    assert_true(idem_intent_is_tombstone(&scene_intent(&scene, key)->row));
+}
+
+void parked(const char *key)
+{
+    (void)pay(key, "dedup");
+    (void)sent(key, IDEM_OUTCOME_UNKNOWN);
+    struct idem_command lie = scene_evidence(&scene, key, IDEM_SOURCE_QUERY, IDEM_OUTCOME_SUCCESS);
+    lie.evidence.amount_minor = 1;
+    (void)scene_run(&scene, &lie);
+    EXPECT_STATE(&scene, key, "parked");
+}
+
+size_t events(enum idem_event_kind kind)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < scene.decision.event_count; i++) {
+        count += scene.decision.events[i].kind == kind ? 1 : 0;
+    }
+    return count;
+}
+
+struct idem_str event_text(enum idem_event_kind kind)
+{
+    struct idem_str text = { .data = NULL, .len = 0 };
+    for (size_t i = 0; i < scene.decision.event_count; i++) {
+        if (scene.decision.events[i].kind == kind) {
+            text = scene.decision.events[i].detail;
+        }
+    }
+    return text;
+}

@@ -24,6 +24,17 @@ struct idem_release learn(const char *key,
 struct idem_release sent(const char *key, enum idem_outcome_kind outcome);  /* From the send. */
 struct idem_release asked(const char *key, enum idem_outcome_kind outcome); /* From a question. */
 void released(const char *key, const char *entry); /* Not executed, and nobody waits. */
+struct idem_release resolve(const char *key, enum idem_verdict verdict);
+struct idem_release reap(const char *key);
+struct idem_release erase(const char *key);
+/* A listing of "dedup" names an effect, of a payment or NULL. */
+struct idem_release listed(const char *key, enum idem_effect_kind kind, const char *payment_key);
+void forgotten(const char *key); /* Its answer has expired, by time. */
+void parked(const char *key);    /* At "dedup", by a lie. */
+
+/* How often the last command wrote an event of `kind`, and what the last of them says. */
+size_t events(enum idem_event_kind kind);
+struct idem_str event_text(enum idem_event_kind kind);
 
 void expect_problem(struct idem_release release, enum idem_problem problem);
 const struct idem_answer *answer_of(const char *key);

@@ -1,26 +1,46 @@
 /*
  * Any life an intent can have: random commands in random order, some of them lies.
  *
- * Goal: no order of requests, answers, timers, restarts and changes of configuration breaks a
- * promise or an assertion. After every command scene_run() checks sums and reservations (P10),
- * final answers (P4), determinism (P14), the safety of each granted send (P1, P3) and that running
- * the same command again changes nothing.
+ * Goal: no order of requests, answers, verdicts, timers, retention, restarts, restored copies and
+ * changes of configuration breaks a promise or an assertion. After every command scene_run() checks
+ * sums and reservations (P10), final answers (P4), what is forgotten (P12), determinism (P14), the
+ * safety of each granted send (P1, P3) and that running the same command again changes nothing.
  *
  * Method: a fixed seed, many short lives of a few keys on a few orders. Evidence comes from
  * current and from superseded attempts, about any send, and one time in eight with another id,
- * amount or place. A life is its number: to repeat one alone, begin the loop there.
+ * amount or place. One life in two is left as an old copy for a while, to which listings speak. A
+ * life is its number: to repeat one alone, begin the loop there.
  */
 #include "unit/core/scene.h"
 
-#define LIVES     400
+#define LIVES     1000
 #define STEPS     120
 #define KEYS      6
 #define FREEZE_AT 100 /* From this step on only evidence and timers come, so that lives end. */
+
+/* What the walk must meet at least once. */
+enum sight {
+    SIGHT_TOMBSTONE,
+    SIGHT_REMOVED,
+    SIGHT_STUB,
+    SIGHT_STUB_APPLIED,
+    SIGHT_FOUND_SUCCEEDED,
+    SIGHT_FOUND_PARKED,
+    SIGHT_RESOLVED_SUCCEEDED,
+    SIGHT_RESOLVED_FAILED,
+    SIGHT_TOO_EARLY,
+    SIGHT_NOTED,
+    SIGHT_CASE_DECIDED,
+    SIGHT_COUNT
+};
+
+static size_t sights[SIGHT_COUNT];
 
 static const char *const keys[KEYS] = { "pay-1", "pay-2", "cap-1", "cap-2", "void-1", "back-1" };
 static const char *const entries[] = { "plain", "dedup", "lagging", "closing", "mute", "blind" };
 
 static uint64_t noise;
+static bool is_copied; /* This life is left as an old copy once, and mostly at "dedup". */
 
 static uint32_t pick(uint32_t below)
 {
@@ -34,7 +54,8 @@ static void request(struct scene *scene, const char *key)
     scene->slot = pick(4) != 0;
     scene->wait_us = 20 * SECOND * pick(3);
     if (strncmp(key, "pay", 3) == 0) {
-        command = scene_pay(scene, key, entries[noise % 6]);
+        bool at_dedup = is_copied && pick(4) != 0;
+        command = scene_pay(scene, key, at_dedup ? "dedup" : entries[noise % 6]);
         command.accept.order_no = IDEM_STR("order-1"); /* All want the same. */
         command.accept.capture_mode = pick(3) == 0 ? IDEM_CAPTURE_AUTOMATIC : IDEM_CAPTURE_MANUAL;
     } else {
@@ -49,6 +70,10 @@ static void request(struct scene *scene, const char *key)
         }
     }
     (void)scene_run(scene, &command);
+    bool found = scene->decision.stub.write == IDEM_WRITE_DELETE;
+    enum idem_intent_state state = scene->decision.intent.row.state;
+    sights[SIGHT_FOUND_SUCCEEDED] += found && state == IDEM_INTENT_SUCCEEDED ? 1 : 0;
+    sights[SIGHT_FOUND_PARKED] += found && state == IDEM_INTENT_PARKED ? 1 : 0;
 }
 
 static void lie(struct idem_evidence *evidence)
@@ -97,6 +122,80 @@ static void learn(struct scene *scene, const char *key)
     (void)scene_run(scene, &command);
 }
 
+static void see(enum sight sight, bool is_seen)
+{
+    sights[sight] += is_seen ? 1 : 0;
+}
+
+static void a_person_speaks(struct scene *scene, const char *key)
+{
+    enum idem_verdict verdict = (enum idem_verdict)(1 + pick(IDEM_VERDICT_COUNT - 1));
+    struct idem_command command = scene_resolve(scene, key, verdict);
+    command.resolve.amount_minor += pick(8) == 0 ? 1 : 0;
+    struct idem_release release = scene_run(scene, &command);
+    bool wrote = scene->decision.intent.write != IDEM_WRITE_NONE;
+    see(SIGHT_RESOLVED_SUCCEEDED, wrote && verdict == IDEM_VERDICT_SUCCEEDED);
+    see(SIGHT_RESOLVED_FAILED, wrote && verdict == IDEM_VERDICT_FAILED);
+    see(SIGHT_NOTED, wrote && verdict == IDEM_VERDICT_NOTED);
+    see(SIGHT_TOO_EARLY, release.problem == IDEM_PROBLEM_TOO_EARLY);
+    see(SIGHT_CASE_DECIDED, scene->facts.case_open && wrote);
+}
+
+static void retention(struct scene *scene, const char *key)
+{
+    scene_pass(scene, pick(3) == 0 ? 450 * DAY : DAY * pick(3));
+    struct idem_command command = pick(2) == 0 ? scene_reap(scene, key) : scene_erase(scene, key);
+    command.reap.horizon_us -= 30 * DAY * pick(3); /* It is late, or the clock has jumped. */
+    (void)scene_run(scene, &command);
+    see(SIGHT_TOMBSTONE, scene->decision.forget_history);
+    see(SIGHT_REMOVED, scene->decision.intent.write == IDEM_WRITE_DELETE);
+}
+
+/* The effect that a key would have, as a provider could list it; of any payment. */
+static void a_listing_speaks(struct scene *scene, const char *key)
+{
+    enum idem_effect_kind kind = key[0] == 'c'   ? IDEM_EFFECT_KIND_CAPTURE
+                                 : key[0] == 'v' ? IDEM_EFFECT_KIND_CANCEL
+                                                 : IDEM_EFFECT_KIND_REFUND;
+    bool makes_payment = strncmp(key, "pay", 3) == 0;
+    const struct idem_payment *newest =
+        scene->payment_count > 0 ? &scene->payments[scene->payment_count - 1] : NULL;
+    scene->manual = newest == NULL || newest->capture_mode == IDEM_CAPTURE_MANUAL;
+    if (makes_payment) {
+        kind = scene->manual ? IDEM_EFFECT_KIND_AUTHORIZE : IDEM_EFFECT_KIND_CHARGE;
+    }
+    const struct scene_intent *intent = scene_intent(scene, key);
+    struct idem_command command =
+        intent != NULL && pick(4) != 0
+            ? scene_evidence(scene, key, IDEM_SOURCE_LISTING, IDEM_OUTCOME_SUCCESS)
+            : scene_listed(scene, key, kind, makes_payment ? NULL : keys[pick(2)]);
+    command.evidence.order_no = makes_payment ? IDEM_STR("order-1") : IDEM_STR("");
+    if (!makes_payment) {
+        command.evidence.amount_minor = pick(2) == 0 ? 4000 : 6000;
+    }
+    if (pick(8) == 0) {
+        lie(&command.evidence);
+    }
+    (void)scene_run(scene, &command);
+    see(SIGHT_STUB, scene->decision.stub.write == IDEM_WRITE_INSERT);
+    see(SIGHT_STUB_APPLIED, scene->decision.stub.row.applied);
+}
+
+static void an_old_copy_goes_on(struct scene *scene, const char *key)
+{
+    if (!scene->restored) {
+        scene->restored = pick(2) == 0;
+        scene->incarnation += scene->restored ? 1 : 0;
+        return;
+    }
+    if (pick(4) == 0) {
+        struct idem_command command = scene_mark(scene, IDEM_MARK_RESTORED_OVER);
+        (void)scene_run(scene, &command);
+        return;
+    }
+    a_listing_speaks(scene, key);
+}
+
 static void time_passes(struct scene *scene, const char *key)
 {
     const struct scene_intent *intent = scene_intent(scene, key);
@@ -129,7 +228,7 @@ static void the_world_changes(struct scene *scene)
 static void one_step(struct scene *scene, int step)
 {
     const char *key = keys[pick(KEYS)];
-    uint32_t what = pick(20);
+    uint32_t what = pick(24);
     if (what == 0 && step < FREEZE_AT) {
         the_world_changes(scene);
     } else if (what < 7 && step < FREEZE_AT) {
@@ -142,6 +241,12 @@ static void one_step(struct scene *scene, int step)
         (void)scene_run(scene, &command);
     } else if (what < 15) {
         learn(scene, key);
+    } else if (what < 17) {
+        a_person_speaks(scene, key);
+    } else if (what < 18) {
+        retention(scene, key);
+    } else if (what < 20 && is_copied) {
+        an_old_copy_goes_on(scene, key);
     } else {
         time_passes(scene, key);
     }
@@ -166,10 +271,14 @@ static void no_order_of_events_breaks_a_promise(void **state)
     size_t seen[IDEM_INTENT_COUNT] = { 0 };
     for (uint64_t life = 0; life < LIVES; life++) {
         noise = life * 977 + 20261129;
+        is_copied = life % 2 == 1;
         one_life(&scene, seen);
     }
     for (int i = IDEM_INTENT_CLAIMED; i < IDEM_INTENT_COUNT; i++) {
         assert_true(seen[i] > 0); /* The walk reaches every state. */
+    }
+    for (int i = 0; i < SIGHT_COUNT; i++) {
+        assert_true(sights[i] > 0);
     }
 }
 

@@ -240,7 +240,7 @@ static void what_does_not_fit_together_is_refused(void **state)
         { CREDENTIAL PROVIDER, "x.conf: 'store' is missing" },
         { "store = \"x.db\";\n" CREDENTIAL PROVIDER, "must be \"sqlite:PATH\"" },
         { "store = \"sqlite:\";\n" CREDENTIAL PROVIDER, "must be \"sqlite:PATH\"" },
-        { STORE PROVIDER, "'credentials' is missing" },
+        { STORE PROVIDER, "'credentials' and 'bootstrap_credential_sha256' are missing" },
         { STORE CREDENTIAL, "'providers' is missing" },
         { SMALL "listen = \"localhost:80\";\n", "with an address and not a name" },
         { SMALL "listen = \"127.0.0.1\";\n", "must be ADDRESS:PORT" },

@@ -6,6 +6,8 @@
  */
 #include "daemon/secrets.h"
 
+#include "base/private_file.h"
+
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -215,33 +217,31 @@ static void what_cannot_be_read_is_refused_without_showing_it(void **state)
 static void a_credential_comes_from_one_place(void **state)
 {
     struct room *room = *state;
-    char credential[IDEM_PROVIDER_CREDENTIAL_MAX];
+    char credential[IDEM_SECRET_WORD_MAX];
     struct idem_error error = { "" };
 
-    assert_int_equal(idem_secrets_credential(NULL, NULL, credential, &error), IDEM_OK);
+    assert_int_equal(idem_secret_word(NULL, NULL, credential, &error), IDEM_OK);
     assert_string_equal(credential, "");
 
     file_put(room->secrets, "sk_test_1 \nsecond line", 0600);
-    assert_int_equal(idem_secrets_credential(room->secrets, NULL, credential, &error), IDEM_OK);
+    assert_int_equal(idem_secret_word(room->secrets, NULL, credential, &error), IDEM_OK);
     assert_string_equal(credential, "sk_test_1");
 
     file_put(room->secrets, "sk_test_1", 0644);
-    assert_int_equal(idem_secrets_credential(room->secrets, NULL, credential, &error),
-                     IDEM_E_SYSTEM);
+    assert_int_equal(idem_secret_word(room->secrets, NULL, credential, &error), IDEM_E_SYSTEM);
 
     assert_int_equal(setenv("IDEM_TEST_CREDENTIAL", "sk_env", 1), 0);
-    assert_int_equal(idem_secrets_credential(NULL, "IDEM_TEST_CREDENTIAL", credential, &error),
-                     IDEM_OK);
+    assert_int_equal(idem_secret_word(NULL, "IDEM_TEST_CREDENTIAL", credential, &error), IDEM_OK);
     assert_string_equal(credential, "sk_env");
 
     static const char *const unusable[] = { "", "two words", "line\r\nX-Header: 1", "\x7F" };
     for (size_t i = 0; i < IDEM_ARRAY_COUNT(unusable); i++) {
         assert_int_equal(setenv("IDEM_TEST_CREDENTIAL", unusable[i], 1), 0);
-        assert_int_equal(idem_secrets_credential(NULL, "IDEM_TEST_CREDENTIAL", credential, &error),
+        assert_int_equal(idem_secret_word(NULL, "IDEM_TEST_CREDENTIAL", credential, &error),
                          IDEM_E_INVALID);
     }
     assert_int_equal(unsetenv("IDEM_TEST_CREDENTIAL"), 0);
-    assert_int_equal(idem_secrets_credential(NULL, "IDEM_TEST_CREDENTIAL", credential, &error),
+    assert_int_equal(idem_secret_word(NULL, "IDEM_TEST_CREDENTIAL", credential, &error),
                      IDEM_E_INVALID);
 }
 

@@ -1,8 +1,8 @@
 /*
  * Forming batches.
  *
- * Goal: over all batches under way no two commands are about one intent, payment or order number,
- * and commands about one subject keep their order.
+ * Goal: over all batches under way no two commands are about one intent, payment, order number,
+ * credential, secret or mark, and commands about one subject keep their order.
  *
  * Method: commands by hand for each kind of subject; then many random ones, whose batches end in
  * random order, checked against their numbers.
@@ -111,6 +111,67 @@ static void who_waits_is_not_overtaken(void **state)
     finish(0);
 }
 
+static struct idem_command *change_push(size_t index, uint8_t id, uint8_t secret)
+{
+    struct idem_command *command = item_push(index);
+    command->kind = IDEM_COMMAND_CREDENTIAL;
+    command->scope = (struct idem_scope){ .bytes = { 0 } };
+    command->credential.action = IDEM_CREDENTIAL_ADD;
+    command->credential.row.id.bytes[0] = id;
+    command->credential.row.secret_sha256.bytes[0] = secret;
+    return command;
+}
+
+static void one_credential_and_one_secret_at_a_time(void **state)
+{
+    (void)state;
+    (void)change_push(0, 1, 1);
+    (void)change_push(1, 2, 2);
+    (void)change_push(2, 1, 3); /* The first one's id. */
+    (void)change_push(3, 3, 2); /* The second one's secret. */
+    assert_int_equal(form(0), 2);
+    assert_int_equal(form(1), 0);
+    finish(0);
+    assert_int_equal(form(0), 2);
+    finish(0);
+}
+
+static void one_of_each_mark_at_a_time(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < 4; i++) {
+        struct idem_command *command = item_push(i);
+        command->kind = IDEM_COMMAND_MARK;
+        command->scope = (struct idem_scope){ .bytes = { 0 } };
+        command->mark.kind = i % 2 == 0 ? IDEM_MARK_HORIZON : IDEM_MARK_RESTORED_OVER;
+    }
+    assert_int_equal(form(0), 2);
+    assert_int_equal(form(1), 0);
+    finish(0);
+    assert_int_equal(form(0), 2);
+    finish(0);
+}
+
+/* What is listed moves its payment's sums, and the payment may be listed too. */
+static void what_is_listed_waits_for_its_payment(void **state)
+{
+    (void)state;
+    struct idem_command *made = item_push(0);
+    made->kind = IDEM_COMMAND_EVIDENCE;
+    struct idem_command *refunded = item_push(1);
+    refunded->kind = IDEM_COMMAND_EVIDENCE;
+    refunded->evidence.payment_scope = made->scope;
+    struct idem_command *again = item_push(2);
+    again->kind = IDEM_COMMAND_EVIDENCE;
+    again->evidence.payment_scope = made->scope;
+    assert_int_equal(form(0), 1);
+    finish(0);
+    assert_int_equal(form(0), 1);
+    finish(0);
+    assert_int_equal(form(0), 1);
+    finish(0);
+}
+
 static void a_batch_has_a_limit(void **state)
 {
     (void)state;
@@ -175,6 +236,9 @@ int main(void)
         cmocka_unit_test_setup(one_key_one_payment_and_one_order_at_a_time, begin),
         cmocka_unit_test_setup(the_same_order_number_of_another_principal_is_another, begin),
         cmocka_unit_test_setup(who_waits_is_not_overtaken, begin),
+        cmocka_unit_test_setup(one_credential_and_one_secret_at_a_time, begin),
+        cmocka_unit_test_setup(one_of_each_mark_at_a_time, begin),
+        cmocka_unit_test_setup(what_is_listed_waits_for_its_payment, begin),
         cmocka_unit_test_setup(a_batch_has_a_limit, begin),
         cmocka_unit_test_setup(any_order_of_ends_keeps_the_order_of_each_subject, begin),
     };

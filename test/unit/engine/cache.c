@@ -157,6 +157,24 @@ static void what_is_not_final_or_too_large_is_not_kept(void **state)
     idem_cache_destroy(cache);
 }
 
+static void what_was_forgotten_is_dropped_and_not_kept_again(void **state)
+{
+    (void)state;
+    struct idem_cache *cache = cache_of(4);
+    idem_cache_put(cache, outcome_of(1, IDEM_STR("one")));
+    idem_cache_put(cache, outcome_of(2, IDEM_STR("two")));
+    struct idem_scope scope = scope_at(1);
+    idem_cache_drop(cache, &scope);
+    idem_cache_drop(cache, &scope); /* Not there: nothing. */
+    assert_int_equal(get(cache, 1), IDEM_CACHE_MISS);
+    assert_int_equal(get(cache, 2), IDEM_CACHE_REPLAY);
+    struct idem_outcome *tombstone = outcome_of(1, IDEM_STR(""));
+    tombstone->intent.answer = (struct idem_answer){ .status = 0 };
+    idem_cache_put(cache, tombstone);
+    assert_int_equal(get(cache, 1), IDEM_CACHE_MISS);
+    idem_cache_destroy(cache);
+}
+
 static void a_cache_of_nothing_never_has_anything(void **state)
 {
     (void)state;
@@ -176,6 +194,7 @@ int main(void)
         cmocka_unit_test(an_abandoned_key_refuses_every_fingerprint),
         cmocka_unit_test(nothing_is_served_from_the_moment_it_expires),
         cmocka_unit_test(what_is_not_final_or_too_large_is_not_kept),
+        cmocka_unit_test(what_was_forgotten_is_dropped_and_not_kept_again),
         cmocka_unit_test(a_cache_of_nothing_never_has_anything),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

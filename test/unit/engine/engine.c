@@ -43,10 +43,10 @@ static void a_final_answer_is_replayed_from_memory_and_from_the_store(void **sta
     (void)state;
     harness_start();
     harness_submit(harness_pay(&first, "k"));
-    uint64_t commands = idem_engine_stats(harness.engine).commands;
+    uint64_t commands = idem_engine_stats(harness.engine)->commands;
     harness_submit(harness_pay(&second, "k"));
     EXPECT_REPLY(second, "answer 201 replayed");
-    assert_int_equal(idem_engine_stats(harness.engine).commands, commands); /* No look at disk. */
+    assert_int_equal(idem_engine_stats(harness.engine)->commands, commands); /* No look at disk. */
     assert_true(
         idem_str_equal(first.outcome.intent.answer.body, second.outcome.intent.answer.body));
     harness_pay(&third, "k");
@@ -259,10 +259,11 @@ static void an_unknown_commit_breaks_no_store_that_can_go_on(void **state)
         struct idem_command ran = first.item.command;
         assert_false(harness.store->broken);
         assert_false(harness.store->stopped);
-        uint64_t commands = idem_engine_stats(harness.engine).commands;
+        uint64_t commands = idem_engine_stats(harness.engine)->commands;
         harness_pass(SECOND);
         EXPECT_REPLY(first, "answer 201");
-        assert_int_equal(idem_engine_stats(harness.engine).commands, commands + 2); /* + evidence */
+        assert_int_equal(idem_engine_stats(harness.engine)->commands,
+                         commands + 2); /* + evidence */
         const struct idem_command *again = &first.item.command;
         assert_memory_equal(&again->token, &ran.token, sizeof(ran.token));
         assert_memory_equal(&again->intent_id, &ran.intent_id, sizeof(ran.intent_id));

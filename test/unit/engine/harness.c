@@ -81,8 +81,35 @@ static enum batch_fate next_fate(void)
     return fate;
 }
 
+static bool is_refused(const struct idem_store_item *item)
+{
+    return harness.refuses && item->command.kind == IDEM_COMMAND_EVIDENCE &&
+           memcmp(&item->command.scope, &harness.refused_scope, sizeof(harness.refused_scope)) == 0;
+}
+
+/* Looks at a batch; true if it must not be written. */
+static bool look_at(const struct idem_store_batch *batch)
+{
+    size_t counts[IDEM_COMMAND_COUNT] = { 0 };
+    bool has_refused = false;
+    IDEM_LIST_FOREACH (node, &batch->items) {
+        const struct idem_store_item *item = IDEM_CONTAINER_OF(node, struct idem_store_item, node);
+        size_t *most = &harness.most[item->command.kind];
+        counts[item->command.kind] += 1;
+        *most = counts[item->command.kind] > *most ? counts[item->command.kind] : *most;
+        has_refused = has_refused || is_refused(item);
+    }
+    harness.refused_alone += has_refused && batch->items.count == 1 ? 1 : 0;
+    harness.refused_among += has_refused && batch->items.count > 1 ? 1 : 0;
+    return has_refused;
+}
+
 static void store_submit(struct idem_store *store, struct idem_store_batch *batch)
 {
+    if (look_at(batch)) {
+        refuse(batch, IDEM_STORE_CONFLICT);
+        return;
+    }
     switch (next_fate()) {
     case BATCH_AS_IT_IS:
         harness.store_ops->submit(store, batch);
@@ -109,6 +136,7 @@ static void store_submit(struct idem_store *store, struct idem_store_batch *batc
 /* What an earlier look left in the read stays there: only DURABLE makes it true. */
 static void store_read(struct idem_store *store, struct idem_read *read)
 {
+    harness.asked[read->kind] += 1;
     if (harness.reads_refused == 0) {
         harness.store_ops->read(store, read);
         return;
@@ -172,6 +200,9 @@ static enum idem_err port_submit(struct idem_port *port, struct idem_call *call)
         return IDEM_E_LIMIT;
     }
     assert_true(call->not_after_us > harness.mono_us);
+    assert_true(call->trace.len <= IDEM_TRACE_MAX);
+    (void)snprintf(harness.trace, sizeof(harness.trace), "%.*s", (int)call->trace.len,
+                   call->trace.data);
     if (call->kind == IDEM_CALL_SEND) {
         assert_true(harness.sent_count < SENT_MAX);
         memcpy(harness.sent_ids[harness.sent_count], call->effect.id.data, IDEM_EFFECT_ID_LEN);
@@ -202,6 +233,55 @@ static void port_cancel(struct idem_port *port, struct idem_call *call)
     answer_call(call, IDEM_OUTCOME_NOT_EXECUTED);
 }
 
+/* The cursor is the number of the next effect. */
+static void list_page(struct idem_listing *listing)
+{
+    size_t next = (size_t)strtoul(listing->cursor, NULL, 10);
+    idem_buf_init(&listing->kept, listing->memory, sizeof(listing->memory));
+    listing->count = 0;
+    while (next < harness.listed_count && listing->count < harness.page_max) {
+        struct idem_listed listed = harness.listed[next];
+        next += 1;
+        if (listed.happened_us < listing->from_us || listed.happened_us >= listing->to_us) {
+            continue;
+        }
+        listed.effect_id = idem_buf_keep(&listing->kept, listed.effect_id);
+        listed.currency = idem_buf_keep(&listing->kept, listed.currency);
+        listing->listed[listing->count] = listed;
+        listing->count += 1;
+    }
+    listing->answered = true;
+    listing->more = next < harness.listed_count;
+    (void)snprintf(listing->cursor, sizeof(listing->cursor), "%d", (int)next);
+}
+
+static enum idem_err port_list(struct idem_port *port, struct idem_listing *listing)
+{
+    (void)port;
+    if (harness.listings_full) {
+        return IDEM_E_LIMIT;
+    }
+    harness.listings += 1;
+    harness.listed_from_us = listing->from_us;
+    harness.listed_to_us = listing->to_us;
+    listing->answered = false;
+    if (harness.listings_failed > 0) {
+        harness.listings_failed -= 1;
+    } else {
+        list_page(listing);
+    }
+    idem_list_push(&harness.listings_done, &listing->node);
+    return IDEM_OK;
+}
+
+static void port_reap_listings(struct idem_port *port, struct idem_list *ret_done)
+{
+    (void)port;
+    if (!harness.listings_held) {
+        idem_list_join(ret_done, &harness.listings_done);
+    }
+}
+
 static void port_destroy(struct idem_port *port)
 {
     (void)port;
@@ -211,6 +291,8 @@ static const struct idem_port_ops port_ops = {
     .submit = port_submit,
     .reap = port_reap,
     .cancel = port_cancel,
+    .list = port_list,
+    .reap_listings = port_reap_listings,
     .destroy = port_destroy,
 };
 
@@ -234,6 +316,7 @@ void harness_begin(void)
         .random = { .ops = &random_ops },
         .port = { .ops = &port_ops },
         .outcome = IDEM_OUTCOME_SUCCESS,
+        .page_max = IDEM_LISTING_MAX,
     };
     harness.entry = (struct idem_provider_rules){
         .entry = IDEM_STR("sandbox"),
@@ -312,17 +395,27 @@ void harness_pass(int64_t us)
     harness_step();
 }
 
-/* 26 letters that the key decides; they live as long as the program. */
+/* 26 digits of our base32 that the key decides; they live as long as the program. */
 static struct idem_str effect_tail(uint64_t hash)
 {
     static char tails[REQUESTS_MAX * 4][26];
     static size_t used;
+    static const char digits[] = "abcdefghjkmnpqrs";
     char *tail = tails[used % IDEM_ARRAY_COUNT(tails)];
     used += 1;
     for (size_t i = 0; i < 26; i++) {
-        tail[i] = (char)('a' + (hash >> (2 * i)) % 16);
+        tail[i] = digits[(hash >> (2 * i)) % 16];
     }
     return (struct idem_str){ .data = tail, .len = 26 };
+}
+
+/* As everywhere, the effect id names the scope. */
+static void scope_of_tail(struct idem_str tail, struct idem_scope *ret_scope)
+{
+    char id[IDEM_EFFECT_ID_LEN] = { idem_effect_kind_letter(IDEM_EFFECT_KIND_CHARGE) };
+    memcpy(id + 1, tail.data, tail.len);
+    struct idem_str effect_id = { .data = id, .len = sizeof(id) };
+    assert_true(idem_effect_id_scope(effect_id, ret_scope));
 }
 
 struct idem_request *harness_pay(struct idem_request *request, const char *key)
@@ -334,13 +427,14 @@ struct idem_request *harness_pay(struct idem_request *request, const char *key)
     for (const char *at = key; *at != '\0'; at++) {
         hash = (hash ^ (uint8_t)*at) * UINT64_C(0x100000001b3);
     }
-    memcpy(command->scope.bytes, &hash, sizeof(hash));
+    struct idem_str tail = effect_tail(hash);
+    scope_of_tail(tail, &command->scope);
     command->accept = (struct idem_accept){
         .principal = IDEM_STR("shop"),
         .key = idem_str_from(key),
         .endpoint = IDEM_ENDPOINT_PAYMENTS_CREATE,
         .fingerprint_count = 1,
-        .effect_id_tail = effect_tail(hash),
+        .effect_id_tail = tail,
         .wait_us = 10 * SECOND,
         .order_no = idem_str_from(key),
         .amount_minor = 10000,
@@ -385,10 +479,10 @@ const struct idem_read *harness_operation(const struct idem_request *request)
         .principal = IDEM_STR("shop"),
         .scope = request->item.command.scope,
     };
+    struct idem_list done = { .count = 0 };
+    read.done = &done;
     idem_engine_read(harness.engine, &read);
     idem_engine_step(harness.engine);
-    struct idem_list done = { .count = 0 };
-    idem_engine_reap_reads(harness.engine, &done);
     assert_ptr_equal(idem_list_pop(&done), &read.node);
     return &read;
 }
@@ -400,10 +494,10 @@ size_t harness_recover(void)
         .kind = IDEM_READ_DUE,
         .now_us = idem_clock_wall_us(&harness.clock),
     };
+    struct idem_list done = { .count = 0 };
+    read.done = &done;
     idem_engine_read(harness.engine, &read);
     idem_engine_step(harness.engine);
-    struct idem_list done = { .count = 0 };
-    idem_engine_reap_due_reads(harness.engine, &done);
     assert_ptr_equal(idem_list_pop(&done), &read.node);
     size_t taken = 0;
     while (taken < read.due_count &&

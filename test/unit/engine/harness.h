@@ -41,11 +41,19 @@ struct harness {
     struct idem_store_ops wrapped;
     enum batch_fate fates[16];
     size_t fate_count;
-    struct idem_list refused; /* Batches that were not run. */
-    size_t reads_refused;     /* So many of the next reads are answered NOTHING. */
-    struct idem_list reads;   /* On their way back. */
-    bool reads_held;          /* They do not arrive while set. */
-    bool batches_held;        /* Nothing comes back while set, reads neither. */
+    struct idem_list refused;        /* Batches that were not run. */
+    size_t reads_refused;            /* So many of the next reads are answered NOTHING. */
+    size_t asked[IDEM_READ_COUNT];   /* Reads of each kind. */
+    struct idem_list reads;          /* On their way back. */
+    bool reads_held;                 /* They do not arrive while set. */
+    bool batches_held;               /* Nothing comes back while set, reads neither. */
+    size_t most[IDEM_COMMAND_COUNT]; /* Commands of a kind in one batch. */
+
+    /* Evidence about this intent is not written while `refuses`, as behind a broken constraint. */
+    bool refuses;
+    struct idem_scope refused_scope;
+    size_t refused_alone; /* Batches of this evidence only ... */
+    size_t refused_among; /* ... and with others. */
 
     struct idem_port port;
     struct idem_list held; /* Calls without an answer yet. */
@@ -58,6 +66,18 @@ struct harness {
     size_t sends;
     size_t queries;
     size_t closes;
+    char trace[IDEM_TRACE_MAX + 1]; /* That the last call carried. */
+
+    const struct idem_listed *listed; /* What the provider lists, in this order. */
+    size_t listed_count;
+    size_t page_max;
+    size_t listings;        /* Pages asked for. */
+    size_t listings_failed; /* So many of the next are not answered. */
+    bool listings_full;     /* The port has no room for one. */
+    bool listings_held;     /* They do not arrive while set. */
+    int64_t listed_from_us; /* Of the last page that was asked for. */
+    int64_t listed_to_us;
+    struct idem_list listings_done;
 
     struct idem_engine_options options;
     struct idem_engine *engine;

@@ -501,6 +501,63 @@ static void a_crowd_is_not_told_without_bound(void **state)
     harness_close(&harness);
 }
 
+/* Sends all but the last byte of a request whose body has `size` bytes. */
+static int client_half(struct harness *harness, size_t size)
+{
+    static const char body[8192] = { 0 };
+    char head[128];
+    struct idem_buf buf;
+    idem_buf_init(&buf, head, sizeof(head));
+    idem_buf_add(&buf, IDEM_STR("POST /a HTTP/1.1\r\n" H "Content-Length: "));
+    idem_buf_add_i64(&buf, (int64_t)size);
+    idem_buf_add(&buf, IDEM_STR("\r\n\r\n"));
+    assert_true(size <= sizeof(body));
+    int fd = client_connect(harness);
+    client_send(harness, fd, idem_buf_str(&buf));
+    client_send(harness, fd, (struct idem_str){ .data = body, .len = size - 1 });
+    harness_turn(harness);
+    harness_turn(harness);
+    return fd;
+}
+
+static void half_requests_share_a_budget_and_whole_ones_need_none(void **state)
+{
+    (void)state;
+    struct harness harness;
+    struct answer answer;
+    bool reset = true;
+    struct idem_server_options options = idem_server_options_default();
+    options.pending_max = 22000; /* Two of 8 KiB with what they need besides, and not three. */
+    harness_open(&harness, &options);
+    int first = client_half(&harness, 8192);
+    int second = client_half(&harness, 8192);
+    int third = client_half(&harness, 8192);
+    client_answer(&harness, third, false, &answer);
+    assert_int_equal(answer.status, 503);
+    assert_true(client_ends(&harness, third, LATE_MS, &reset));
+    assert_false(reset);
+    assert_int_equal(close(third), 0);
+
+    int whole = client_connect(&harness);
+    client_send(&harness, whole, IDEM_STR("POST /a HTTP/1.1\r\n" H "Content-Length: 1\r\n\r\nx"));
+    client_answer(&harness, whole, false, &answer);
+    assert_string_equal(answer.body, "POST /a? n=1 h=2 [x]");
+    assert_int_equal(close(whole), 0);
+
+    client_send(&harness, first, IDEM_STR("x")); /* Who was inside before is not put out. */
+    client_answer(&harness, first, false, &answer);
+    assert_int_equal(answer.status, 200);
+    int fourth = client_half(&harness, 8192);
+    client_send(&harness, fourth, IDEM_STR("x"));
+    client_answer(&harness, fourth, false, &answer);
+    assert_int_equal(answer.status, 200);
+    assert_int_equal(close(first), 0);
+    assert_int_equal(close(second), 0);
+    assert_int_equal(close(fourth), 0);
+    harness_until_connections(&harness, 0);
+    harness_close(&harness);
+}
+
 static void draining_ends_idle_connections_and_lets_others_finish(void **state)
 {
     (void)state;
@@ -631,6 +688,7 @@ int main(void)
         cmocka_unit_test(an_exchange_can_be_broken),
         cmocka_unit_test(connections_above_the_limit_are_told_so),
         cmocka_unit_test(a_crowd_is_not_told_without_bound),
+        cmocka_unit_test(half_requests_share_a_budget_and_whole_ones_need_none),
         cmocka_unit_test(draining_ends_idle_connections_and_lets_others_finish),
         cmocka_unit_test(draining_ends_a_connection_whose_answer_is_on_its_way),
         cmocka_unit_test(closing_tells_owners_and_outlives_nothing),

@@ -417,6 +417,46 @@ static void connections_end_when_either_side_says_so(void **state)
     harness_close(&harness);
 }
 
+static void what_happens_is_counted(void **state)
+{
+    (void)state;
+    struct harness harness;
+    struct answer answer;
+    struct idem_server_options options = idem_server_options_default();
+    options.connections_max = 1;
+    harness_open(&harness, &options);
+    int fd = client_connect(&harness);
+    client_send(&harness, fd, IDEM_STR("GET /a HTTP/1.1\r\n" H "\r\nGET /b HTTP/1.1\r\n" H "\r\n"));
+    client_answer(&harness, fd, false, &answer);
+    client_answer(&harness, fd, false, &answer);
+    int surplus = client_connect(&harness);
+    client_answer(&harness, surplus, false, &answer);
+    assert_int_equal(answer.status, 503);
+    assert_int_equal(close(surplus), 0);
+    client_send(&harness, fd, IDEM_STR("GET /hold HTTP/1.1\r\n" H "\r\n"));
+    harness_until(&harness, &harness.held_count, 1);
+    assert_int_equal(idem_server_stats(harness.server).connections, 1);
+    assert_int_equal(close(fd), 0);
+    harness_until(&harness, &harness.gone_count, 1);
+    harness_release(&harness, "nobody");
+    harness_until_connections(&harness, 0);
+    fd = client_connect(&harness);
+    client_send(&harness, fd, IDEM_STR("GET / HTTP/1.2\r\n\r\n"));
+    client_answer(&harness, fd, false, &answer);
+    assert_int_equal(close(fd), 0);
+    harness_until_connections(&harness, 0);
+
+    struct idem_server_stats stats = idem_server_stats(harness.server);
+    assert_int_equal(stats.accepted, 3);
+    assert_int_equal(stats.requests, 3);
+    assert_int_equal(stats.refused[IDEM_NET_BAD_REQUEST], 1);
+    assert_int_equal(stats.refused[IDEM_NET_CROWDED], 1);
+    assert_int_equal(stats.refused[IDEM_NET_HEAD_SLOW], 0);
+    assert_int_equal(stats.gone, 1);
+    assert_int_equal(stats.connections, 0);
+    harness_close(&harness);
+}
+
 static void an_address_that_is_taken_or_no_address_is_an_error(void **state)
 {
     (void)state;
@@ -457,6 +497,7 @@ int main(void)
         cmocka_unit_test(headers_are_found_without_case_and_counted),
         cmocka_unit_test(answers_carry_what_the_protocol_demands),
         cmocka_unit_test(connections_end_when_either_side_says_so),
+        cmocka_unit_test(what_happens_is_counted),
         cmocka_unit_test(an_address_that_is_taken_or_no_address_is_an_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -250,6 +250,34 @@ static void a_question_and_a_close_go_to_the_id(void **state)
     rig_destroy(rig);
 }
 
+static void a_trace_goes_with_every_call_as_it_came(void **state)
+{
+    (void)state;
+    static const char body[] = "HTTP/1.1 500 Broken\r\nContent-Length: 0\r\n\r\n";
+    struct rig *rig = rig_create();
+    char request[PEER_REQUEST_MAX];
+
+    peer_answer(rig->peer, body);
+    for (enum idem_call_kind kind = IDEM_CALL_SEND; kind < IDEM_CALL_COUNT; kind++) {
+        struct idem_call *call = call_prepare(rig, kind, "bridge");
+        call->trace = IDEM_STR("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01");
+        (void)call_run(rig, call);
+        peer_last_request(rig->peer, request);
+        assert_non_null(
+            strstr(request,
+                   "\r\ntraceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01\r\n"));
+        (void)call_run(rig, call_prepare(rig, kind, "bridge"));
+        peer_last_request(rig->peer, request);
+        assert_null(strstr(request, "traceparent"));
+    }
+
+    struct idem_call *call = call_prepare(rig, IDEM_CALL_SEND, "bridge");
+    call->trace = IDEM_STR("00-a\r\nIdempotency-Key: another");
+    assert_int_equal(idem_port_submit(rig->port, call), IDEM_E_INVALID);
+    assert_int_equal(peer_arrivals(rig->peer), 6);
+    rig_destroy(rig);
+}
+
 static void expect_ending(struct rig *rig,
                           enum idem_call_kind kind,
                           const char *path,
@@ -411,6 +439,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_send_carries_the_stored_bytes_and_brings_evidence),
         cmocka_unit_test(a_question_and_a_close_go_to_the_id),
+        cmocka_unit_test(a_trace_goes_with_every_call_as_it_came),
         cmocka_unit_test(every_end_on_the_wire_is_evidence),
         cmocka_unit_test(a_send_after_its_time_is_not_executed),
         cmocka_unit_test(a_cancel_is_evidence_too),

@@ -34,6 +34,8 @@ static const char *const fault_names[IDEM_FAULT_COUNT] = {
     [IDEM_FAULT_NOT_FOUND] = "not_found",
     [IDEM_FAULT_DEAD_REUSE] = "dead_reuse",
     [IDEM_FAULT_DEAD_REUSE_AFTER] = "dead_reuse_after",
+    [IDEM_FAULT_LIST_ERROR] = "list_error",
+    [IDEM_FAULT_LIST_SLOW] = "list_slow",
 };
 
 struct row {
@@ -69,6 +71,9 @@ static const struct row rows[] = {
     { "tok_dead_reuse", "dead_reuse ok ok ok" },
     { "tok_dead_reuse_after", "dead_reuse_after ok ok ok" },
     { "tok_dead_reuse_after_always", "dead_reuse_after! ok ok ok" },
+    { "tok_list_error_3", "list_error*3 ok ok ok" },
+    { "tok_list_slow_2", "list_slow:2 ok ok ok" },
+    { "tok_ok+capture_list_error_1+refund_list_slow_5", "ok list_error*1 ok list_slow:5" },
     { "tok_ok+capture_decline", "ok decline ok ok" },
     { "tok_late_1+refund_slow_2+capture_503_always+cancel_garbage", "late:1 503! garbage slow:2" },
     { "tok_ok+refund_429+refund_503", "ok ok ok 429" },
@@ -95,6 +100,8 @@ static const struct row rows[] = {
     { "tok_processing_1", "-" },
     { "tok_processing_ok", "-" },
     { "tok_lose_answer_always_always", "-" },
+    { "tok_list_error", "-" },
+    { "tok_list_error_3_always", "-" },
 };
 
 static void rule_print(const struct idem_sandbox_fault_rule *rule, struct idem_buf *buf)
@@ -102,11 +109,14 @@ static void rule_print(const struct idem_sandbox_fault_rule *rule, struct idem_b
     bool is_timed = rule->fault == IDEM_FAULT_LATE || rule->fault == IDEM_FAULT_SLOW ||
                     rule->fault == IDEM_FAULT_PROCESSING_OK ||
                     rule->fault == IDEM_FAULT_PROCESSING_FAIL ||
-                    rule->fault == IDEM_FAULT_NOT_FOUND;
+                    rule->fault == IDEM_FAULT_NOT_FOUND || rule->fault == IDEM_FAULT_LIST_SLOW;
 
     idem_buf_printf(buf, "%s%s", buf->len == 0 ? "" : " ", fault_names[rule->fault]);
     if (is_timed) {
         idem_buf_printf(buf, ":%d", (int)(rule->wait_us / IDEM_US_PER_SECOND));
+    }
+    if (rule->count > 0) {
+        idem_buf_printf(buf, "*%d", (int)rule->count);
     }
     idem_buf_add(buf, idem_str_from(rule->always ? "!" : ""));
 }

@@ -138,6 +138,9 @@ static void record_one_of_each(struct fixture *fixture)
                .kind = IDEM_LEDGER_ARRIVAL, .id = IDEM_STR("c1"), .order = &other, .other = true });
     record(fixture, (struct idem_ledger_event){
                         .kind = IDEM_LEDGER_QUERY, .at_us = 1, .id = IDEM_STR("q1") });
+    record(fixture, (struct idem_ledger_event){ .kind = IDEM_LEDGER_LISTING,
+                                                .id = IDEM_STR("c1"),
+                                                .trace = IDEM_STR("00-a-b-01") });
     record(fixture, (struct idem_ledger_event){
                         .kind = IDEM_LEDGER_CLOSE, .id = IDEM_STR("x1"), .closes = true });
     record(fixture, (struct idem_ledger_event){ .kind = IDEM_LEDGER_INVALID,
@@ -191,8 +194,9 @@ static void the_page_shows_the_order_of_arrival_and_both_counts(void **state)
                 "\"amount\":\"7.00\",\"currency\":\"CNY\","
                 "\"order_no\":\"order \\\"1\\\"\\n\xe4\xbd\xa0\",\"authorized\":\"5.00\","
                 "\"captured\":\"5.00\",\"canceled\":\"0.00\",\"refunded\":\"2.00\","
-                "\"status\":\"succeeded\",\"reference\":\"sandbox-1\",\"arrivals\":2,"
-                "\"executions\":1,\"queries\":0,\"closes\":0,\"conflicts\":1}],"
+                "\"status\":\"succeeded\",\"reference\":\"sandbox-1\",\"trace\":\"00-a-b-01\","
+                "\"arrivals\":2,"
+                "\"executions\":1,\"queries\":0,\"closes\":0,\"listings\":1,\"conflicts\":1}],"
                 "\"arrivals\":2,\"executions\":1}\n");
 
     filter = (struct idem_ledger_filter){ .order_no = IDEM_STR("another") };

@@ -81,13 +81,16 @@ int peer_dial(const struct peer *peer)
 
 void peer_send(int fd, const struct peer_request *request)
 {
-    char memory[8192];
+    char memory[16384];
     struct idem_buf buf;
 
     idem_buf_init(&buf, memory, sizeof(memory));
     idem_buf_printf(&buf, "%s %s HTTP/1.1\r\nHost: sandbox\r\n", request->method, request->path);
     if (request->authorization != NULL) {
         idem_buf_printf(&buf, "Authorization: %s\r\n", request->authorization);
+    }
+    if (request->trace != NULL) {
+        idem_buf_printf(&buf, "traceparent: %s\r\n", request->trace);
     }
     if (request->key != NULL) {
         idem_buf_printf(&buf, "Idempotency-Key: %s\r\n", request->key);

@@ -35,6 +35,7 @@ struct peer_request {
     const char *path;
     const char *key;
     const char *authorization;
+    const char *trace;
     const char *body;
 };
 

@@ -165,9 +165,9 @@ struct idem_scope fixture_scope(const char *principal, enum idem_endpoint endpoi
     return scope;
 }
 
-static struct idem_command *command_begin(struct fixture *fixture,
-                                          struct call *call,
-                                          enum idem_command_kind kind)
+struct idem_command *call_begin(struct fixture *fixture,
+                                struct call *call,
+                                enum idem_command_kind kind)
 {
     *call = (struct call){ .item = { .command = { .kind = kind } } };
     call->item.outcome = &call->outcome;
@@ -200,7 +200,7 @@ static void accept_begin(struct idem_command *command,
 
 void call_pay(struct fixture *fixture, struct call *call, const struct order *order)
 {
-    struct idem_command *command = command_begin(fixture, call, IDEM_COMMAND_ACCEPT);
+    struct idem_command *command = call_begin(fixture, call, IDEM_COMMAND_ACCEPT);
     accept_begin(command, order->principal, IDEM_ENDPOINT_PAYMENTS_CREATE, order->key);
     command->slot = !order->no_slot;
     command->accept.wait_us = order->impatient ? 0 : command->accept.wait_us;
@@ -215,7 +215,7 @@ void call_pay(struct fixture *fixture, struct call *call, const struct order *or
 
 void call_act(struct fixture *fixture, struct call *call, const struct act *act)
 {
-    struct idem_command *command = command_begin(fixture, call, IDEM_COMMAND_ACCEPT);
+    struct idem_command *command = call_begin(fixture, call, IDEM_COMMAND_ACCEPT);
     accept_begin(command, act->principal, act->endpoint, act->key);
     command->accept.payment_id = act->payment_id;
     command->accept.amount_text = idem_str_from(act->amount);
@@ -228,7 +228,7 @@ void call_evidence(struct fixture *fixture,
                    enum idem_evidence_source source,
                    enum idem_outcome_kind outcome)
 {
-    struct idem_command *command = command_begin(fixture, call, IDEM_COMMAND_EVIDENCE);
+    struct idem_command *command = call_begin(fixture, call, IDEM_COMMAND_EVIDENCE);
     const struct idem_intent *intent = &to->outcome.intent;
     command->scope = intent->scope;
     command->intent_row = intent->row;
@@ -252,7 +252,7 @@ void call_evidence(struct fixture *fixture,
 
 void call_due(struct fixture *fixture, struct call *call, struct idem_scope scope, int64_t row)
 {
-    struct idem_command *command = command_begin(fixture, call, IDEM_COMMAND_DUE);
+    struct idem_command *command = call_begin(fixture, call, IDEM_COMMAND_DUE);
     command->scope = scope;
     command->intent_row = row;
 }
@@ -262,7 +262,7 @@ void call_abandon(struct fixture *fixture,
                   const char *principal,
                   const char *key)
 {
-    struct idem_command *command = command_begin(fixture, call, IDEM_COMMAND_ABANDON);
+    struct idem_command *command = call_begin(fixture, call, IDEM_COMMAND_ABANDON);
     command->scope = fixture_scope(principal, IDEM_ENDPOINT_PAYMENTS_CREATE, key);
     command->abandon = (struct idem_abandon){
         .principal = idem_str_from(principal),
@@ -317,6 +317,7 @@ struct idem_read *fixture_ask(struct fixture *fixture,
     read->order_no = (struct idem_str){ .len = 0 };
     read->now_us = fixture->clock.wall_base_us;
     read->after_row = 0;
+    read->filter = IDEM_LIST_OPEN;
     return read;
 }
 

@@ -72,6 +72,11 @@ struct order {
     bool impatient; /* Does not wait: what was not executed is released at once. */
 };
 
+/* A command with ids and a token of its own; the rest is the test's to fill in. */
+struct idem_command *call_begin(struct fixture *fixture,
+                                struct call *call,
+                                enum idem_command_kind kind);
+
 void call_pay(struct fixture *fixture, struct call *call, const struct order *order);
 
 /* A capture, cancel or refund of `payment_id`. */

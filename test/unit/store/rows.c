@@ -199,6 +199,219 @@ static void a_case_may_be_put_again(struct idem_rows *rows)
     assert_int_equal(rows->ops->add_case(rows, 1, &opened), IDEM_ROWS_OK);
 }
 
+static void an_intent_goes_with_its_version_and_all_below_it(struct idem_rows *rows)
+{
+    struct idem_intent_write intent = intent_named('a', 'A');
+    struct idem_intent_write other = intent_named('b', 'B');
+    struct idem_send_write send = {
+        .write = IDEM_WRITE_INSERT,
+        .row = { .no = 1, .state = IDEM_SEND_OPEN },
+    };
+    struct idem_event event = { .kind = IDEM_EVENT_ASKED, .cause = IDEM_CAUSE_OPERATOR };
+    struct idem_case opened = { .kind = IDEM_CASE_MISMATCH, .id = { .bytes = { 'a' } } };
+    struct idem_rows_key key = { .scope = { .bytes = { 'A' } } };
+    struct idem_intent found = { .row = 0 };
+    bool open = true;
+    assert_int_equal(rows->ops->write_intent(rows, &intent), IDEM_ROWS_OK);
+    assert_int_equal(rows->ops->write_intent(rows, &other), IDEM_ROWS_OK);
+    int64_t row = intent.row.row;
+    assert_int_equal(rows->ops->write_send(rows, row, &send), IDEM_ROWS_OK);
+    assert_int_equal(rows->ops->add_event(rows, row, &event), IDEM_ROWS_OK);
+    assert_int_equal(rows->ops->add_case(rows, row, &opened), IDEM_ROWS_OK);
+
+    intent.write = IDEM_WRITE_DELETE;
+    assert_int_equal(rows->ops->write_intent(rows, &intent), IDEM_ROWS_MISS);
+    intent.row.version = 2;
+    assert_int_equal(rows->ops->write_intent(rows, &intent), IDEM_ROWS_OK);
+    assert_int_equal(rows->ops->write_intent(rows, &intent), IDEM_ROWS_MISS); /* Once. */
+    assert_int_equal(rows->ops->find_intent(rows, IDEM_FIND_BY_SCOPE, &key, &found), IDEM_ROWS_OK);
+    assert_int_equal(found.row, 0);
+    assert_int_equal(rows->ops->has_open_case(rows, row, &open), IDEM_ROWS_OK);
+    assert_false(open);
+    key.scope.bytes[0] = 'B';
+    assert_int_equal(rows->ops->find_intent(rows, IDEM_FIND_BY_SCOPE, &key, &found), IDEM_ROWS_OK);
+    assert_int_equal(found.row, other.row.row);
+}
+
+static void history_is_forgotten_but_for_what_a_person_did(struct idem_rows *rows)
+{
+    static struct idem_read read;
+    struct idem_intent_write intent = intent_named('a', 'A');
+    struct idem_send_write send = {
+        .write = IDEM_WRITE_INSERT,
+        .row = { .no = 1, .state = IDEM_SEND_OPEN },
+    };
+    struct idem_send sends[IDEM_SENDS_MAX];
+    size_t count = 9;
+    assert_int_equal(rows->ops->write_intent(rows, &intent), IDEM_ROWS_OK);
+    assert_int_equal(rows->ops->write_send(rows, 1, &send), IDEM_ROWS_OK);
+    for (int64_t at = 1; at <= 9; at++) {
+        enum idem_cause cause = at % 3 == 0 ? IDEM_CAUSE_OPERATOR : IDEM_CAUSE_TIMER;
+        struct idem_event event = { .kind = IDEM_EVENT_ASKED, .cause = cause, .at_us = at };
+        assert_int_equal(rows->ops->add_event(rows, 1, &event), IDEM_ROWS_OK);
+    }
+    assert_int_equal(rows->ops->forget_history(rows, 1), IDEM_ROWS_OK);
+    struct idem_event event = { .kind = IDEM_EVENT_EXPIRED, .at_us = 10 };
+    assert_int_equal(rows->ops->add_event(rows, 1, &event), IDEM_ROWS_OK);
+
+    assert_int_equal(rows->ops->find_sends(rows, 1, sends, &count), IDEM_ROWS_OK);
+    assert_int_equal(count, 0);
+    assert_int_equal(rows->ops->find_events(rows, 1, &read), IDEM_ROWS_OK);
+    assert_int_equal(read.event_total, 4);
+    static const int64_t left[] = { 3, 6, 9, 10 };
+    for (size_t i = 0; i < 4; i++) {
+        assert_int_equal(read.events[i].at_us, left[i]);
+    }
+}
+
+static void open_cases_are_decided_together_and_once(struct idem_rows *rows)
+{
+    static struct idem_read read;
+    struct idem_intent_write intent = intent_named('a', 'A');
+    struct idem_case decided = { .decided_us = 7, .decided_by = IDEM_STR("anna") };
+    assert_int_equal(rows->ops->write_intent(rows, &intent), IDEM_ROWS_OK);
+    for (uint8_t i = 1; i <= 3; i++) {
+        struct idem_case opened = { .kind = IDEM_CASE_MISMATCH, .id = { .bytes = { i } } };
+        assert_int_equal(rows->ops->add_case(rows, 1, &opened), IDEM_ROWS_OK);
+        if (i == 2) {
+            assert_int_equal(rows->ops->decide_cases(rows, 1, &decided), IDEM_ROWS_OK);
+        }
+    }
+    decided.decided_us = 8;
+    decided.decision = IDEM_STR("noted: again");
+    assert_int_equal(rows->ops->decide_cases(rows, 1, &decided), IDEM_ROWS_OK);
+    assert_int_equal(rows->ops->find_cases(rows, 1, &read), IDEM_ROWS_OK);
+    assert_int_equal(read.case_count, 3);
+    assert_int_equal(read.cases[0].decided_us, 8); /* Newest first. */
+    EXPECT_TEXT(read.cases[0].decision, "noted: again");
+    assert_int_equal(read.cases[1].decided_us, 7);
+    assert_int_equal(read.cases[2].decided_us, 7);
+    EXPECT_TEXT(read.cases[2].decided_by, "anna");
+}
+
+static struct idem_stub_write stub_named(uint8_t scope, enum idem_effect_kind kind)
+{
+    return (struct idem_stub_write){
+        .write = IDEM_WRITE_INSERT,
+        .row = {
+            .scope = { .bytes = { scope } },
+            .kind = kind,
+            .effect_id = IDEM_STR("effect"),
+            .entry = IDEM_STR("sandbox"),
+            .order_no = IDEM_STR("order-1"),
+            .amount_minor = 100,
+        },
+    };
+}
+
+static void a_stub_is_there_once_and_goes_once(struct idem_rows *rows)
+{
+    struct idem_stub_write refund = stub_named('a', IDEM_EFFECT_KIND_REFUND);
+    struct idem_stub_write charge = stub_named('b', IDEM_EFFECT_KIND_CHARGE);
+    struct idem_stub found = { .row = 0 };
+    struct idem_rows_key key = {
+        .entry = IDEM_STR("sandbox"),
+        .number = IDEM_STR("order-1"),
+    };
+    assert_int_equal(rows->ops->write_stub(rows, &refund), IDEM_ROWS_OK);
+    assert_int_equal(rows->ops->write_stub(rows, &refund), IDEM_ROWS_MISS);
+    assert_int_equal(rows->ops->find_stub(rows, IDEM_FIND_HOLDER, &key, &found), IDEM_ROWS_OK);
+    assert_int_equal(found.row, 0); /* A refund holds no order number. */
+    assert_int_equal(rows->ops->write_stub(rows, &charge), IDEM_ROWS_OK);
+    assert_int_equal(rows->ops->find_stub(rows, IDEM_FIND_HOLDER, &key, &found), IDEM_ROWS_OK);
+    assert_int_equal(found.row, charge.row.row);
+    EXPECT_TEXT(found.effect_id, "effect");
+
+    charge.write = IDEM_WRITE_DELETE;
+    refund.write = IDEM_WRITE_DELETE;
+    refund.row.scope.bytes[0] = 'c';
+    assert_int_equal(rows->ops->write_stub(rows, &charge), IDEM_ROWS_OK);
+    assert_int_equal(rows->ops->write_stub(rows, &charge), IDEM_ROWS_MISS);
+    assert_int_equal(rows->ops->write_stub(rows, &refund), IDEM_ROWS_MISS); /* Another's. */
+    found.row = 0;
+    assert_int_equal(rows->ops->find_stub(rows, IDEM_FIND_HOLDER, &key, &found), IDEM_ROWS_OK);
+    assert_int_equal(found.row, 0);
+}
+
+static void the_stubs_of_a_payment_come_oldest_first_and_are_marked_together(struct idem_rows *rows)
+{
+    static struct idem_facts facts;
+    struct idem_str payment = IDEM_STR("payment");
+    for (uint8_t i = 1; i <= IDEM_PAYMENT_STUBS_MAX + 1; i++) {
+        struct idem_stub_write stub = stub_named(i, IDEM_EFFECT_KIND_REFUND);
+        stub.row.happened_us = 100 - i;
+        stub.row.payment_effect_id = i == 1 ? IDEM_STR("other") : payment;
+        assert_int_equal(rows->ops->write_stub(rows, &stub), IDEM_ROWS_OK);
+    }
+    facts = (struct idem_facts){ .send_count = 0 };
+    assert_int_equal(rows->ops->find_payment_stubs(rows, payment, &facts), IDEM_ROWS_OK);
+    assert_int_equal(facts.payment_stub_count, IDEM_PAYMENT_STUBS_MAX);
+    assert_false(facts.payment_stubs_full);
+    for (size_t i = 1; i < facts.payment_stub_count; i++) {
+        assert_true(facts.payment_stubs[i].happened_us > facts.payment_stubs[i - 1].happened_us);
+        assert_false(facts.payment_stubs[i].applied);
+    }
+    assert_int_equal(rows->ops->apply_stubs(rows, payment), IDEM_ROWS_OK);
+    struct idem_stub_write newest = stub_named('z', IDEM_EFFECT_KIND_REFUND);
+    newest.row.happened_us = 1000;
+    newest.row.payment_effect_id = payment;
+    assert_int_equal(rows->ops->write_stub(rows, &newest), IDEM_ROWS_OK);
+    facts = (struct idem_facts){ .send_count = 0 };
+    assert_int_equal(rows->ops->find_payment_stubs(rows, payment, &facts), IDEM_ROWS_OK);
+    assert_int_equal(facts.payment_stub_count, IDEM_PAYMENT_STUBS_MAX);
+    assert_true(facts.payment_stubs_full);
+    assert_true(facts.payment_stubs[0].applied);
+    EXPECT_TEXT(facts.payment_stubs[0].effect_id, "effect");
+}
+
+static void a_value_of_the_store_is_replaced(struct idem_rows *rows)
+{
+    struct idem_str value = IDEM_STR("not asked");
+    assert_int_equal(rows->ops->find_meta(rows, "absent", &value), IDEM_ROWS_OK);
+    assert_int_equal(value.len, 0);
+    assert_int_equal(rows->ops->write_meta(rows, "mine", IDEM_STR("one")), IDEM_ROWS_OK);
+    assert_int_equal(rows->ops->write_meta(rows, "mine", IDEM_STR("two")), IDEM_ROWS_OK);
+    assert_int_equal(rows->ops->find_meta(rows, "mine", &value), IDEM_ROWS_OK);
+    EXPECT_TEXT(value, "two");
+}
+
+/* Whatever is undone comes back as it was, with its text. */
+static void a_rollback_brings_back_what_went(struct idem_rows *rows)
+{
+    static struct idem_read read;
+    struct idem_intent_write intent = intent_named('a', 'A');
+    struct idem_event event = { .kind = IDEM_EVENT_ASKED, .detail = IDEM_STR("here") };
+    struct idem_stub_write stub = stub_named('a', IDEM_EFFECT_KIND_REFUND);
+    struct idem_rows_key key = { .scope = { .bytes = { 'A' } } };
+    struct idem_rows_key stub_key = { .scope = { .bytes = { 'a' } } };
+    struct idem_intent found = { .row = 0 };
+    struct idem_stub found_stub = { .row = 0 };
+    assert_int_equal(rows->ops->write_intent(rows, &intent), IDEM_ROWS_OK);
+    assert_int_equal(rows->ops->add_event(rows, 1, &event), IDEM_ROWS_OK);
+    assert_int_equal(rows->ops->write_stub(rows, &stub), IDEM_ROWS_OK);
+    assert_int_equal(rows->ops->commit(rows), IDEM_ROWS_OK);
+
+    assert_int_equal(rows->ops->begin(rows), IDEM_ROWS_OK);
+    intent.write = IDEM_WRITE_DELETE;
+    intent.row.version = 2;
+    stub.write = IDEM_WRITE_DELETE;
+    assert_int_equal(rows->ops->forget_history(rows, 1), IDEM_ROWS_OK);
+    assert_int_equal(rows->ops->write_intent(rows, &intent), IDEM_ROWS_OK);
+    assert_int_equal(rows->ops->write_stub(rows, &stub), IDEM_ROWS_OK);
+    assert_int_equal(rows->ops->rollback(rows), IDEM_ROWS_OK);
+
+    assert_int_equal(rows->ops->begin(rows), IDEM_ROWS_OK);
+    assert_int_equal(rows->ops->find_intent(rows, IDEM_FIND_BY_SCOPE, &key, &found), IDEM_ROWS_OK);
+    assert_int_equal(found.row, 1);
+    EXPECT_TEXT(found.key, "key-1");
+    assert_int_equal(rows->ops->find_events(rows, 1, &read), IDEM_ROWS_OK);
+    assert_int_equal(read.event_total, 1);
+    EXPECT_TEXT(read.events[0].detail, "here");
+    assert_int_equal(rows->ops->find_stub(rows, IDEM_FIND_BY_SCOPE, &stub_key, &found_stub),
+                     IDEM_ROWS_OK);
+    EXPECT_TEXT(found_stub.effect_id, "effect");
+}
+
 static void a_rollback_leaves_nothing(struct idem_rows *rows)
 {
     struct idem_intent_write intent = intent_named('a', 'A');
@@ -223,6 +436,13 @@ static void (*const cases[])(struct idem_rows *rows) = {
     a_refund_number_is_held_once,
     a_send_is_granted_once_and_only_a_granted_one_resolves,
     a_case_may_be_put_again,
+    an_intent_goes_with_its_version_and_all_below_it,
+    history_is_forgotten_but_for_what_a_person_did,
+    open_cases_are_decided_together_and_once,
+    a_stub_is_there_once_and_goes_once,
+    the_stubs_of_a_payment_come_oldest_first_and_are_marked_together,
+    a_value_of_the_store_is_replaced,
+    a_rollback_brings_back_what_went,
     a_rollback_leaves_nothing,
 };
 

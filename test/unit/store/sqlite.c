@@ -364,9 +364,19 @@ static void a_newer_schema_is_refused(void **state)
 {
     struct fixture *fixture = *state;
     fixture_close(fixture);
-    assert_int_equal(outside(fixture, "UPDATE meta SET value = '2' WHERE key = 'schema_version'"),
+    assert_int_equal(outside(fixture, "UPDATE meta SET value = '3' WHERE key = 'schema_version'"),
                      SQLITE_OK);
-    expect_refused(fixture, "has schema version 2 and this idem knows 1");
+    expect_refused(fixture, "has schema version 3 and this idem knows 2");
+}
+
+static void an_older_schema_is_refused_and_the_way_forward_named(void **state)
+{
+    struct fixture *fixture = *state;
+    fixture_close(fixture);
+    assert_int_equal(outside(fixture, "UPDATE meta SET value = '1' WHERE key = 'schema_version'"),
+                     SQLITE_OK);
+    expect_refused(fixture,
+                   "make a backup, then run: idem migrate --store sqlite:/tmp/idem-store-");
 }
 
 static void garbage_is_refused(void **state)
@@ -660,6 +670,7 @@ int main(void)
         OPEN(another_scope_rule_is_refused),
         OPEN(a_refused_opening_counts_no_incarnation),
         OPEN(a_newer_schema_is_refused),
+        OPEN(an_older_schema_is_refused_and_the_way_forward_named),
         CLOSED(garbage_is_refused),
         CLOSED(another_programs_database_is_refused_and_left_alone),
         CLOSED(a_directory_is_refused),

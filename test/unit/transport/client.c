@@ -452,6 +452,33 @@ static void a_header_that_would_be_two_is_refused(void **state)
     rig_destroy(rig);
 }
 
+static void an_answer_may_bring_its_own_room(void **state)
+{
+    (void)state;
+    enum {
+        ROOM = 40000
+    };
+    struct rig *rig = rig_create(1, 1);
+    char *room = malloc(ROOM); /* Of its own size, so that a write past its end is noticed. */
+    assert_non_null(room);
+
+    for (size_t size = ROOM - 1; size <= ROOM + 1; size++) {
+        char path[32];
+        (void)snprintf(path, sizeof(path), "/large/%zu", size);
+        struct idem_http_call *call = post_prepare(rig, path);
+        call->answer_room = room;
+        call->answer_room_size = ROOM;
+        call_run(rig, call);
+        assert_int_equal(call->verdict, size <= ROOM ? IDEM_HTTP_ANSWERED : IDEM_HTTP_UNKNOWN);
+        if (size <= ROOM) {
+            assert_ptr_equal(call->answer.data, room);
+            assert_int_equal(call->answer.len, size);
+        }
+    }
+    free(room);
+    rig_destroy(rig);
+}
+
 static void many_calls_share_few_places_and_fewer_connections(void **state)
 {
     (void)state;
@@ -543,6 +570,7 @@ int main(void)
         cmocka_unit_test(a_cancel_before_sending_is_not_sent_and_after_it_unknown),
         cmocka_unit_test(a_call_that_waits_for_a_connection_has_a_deadline_too),
         cmocka_unit_test(retry_after_is_seconds_or_a_date),
+        cmocka_unit_test(an_answer_may_bring_its_own_room),
         cmocka_unit_test(a_header_that_would_be_two_is_refused),
         cmocka_unit_test(many_calls_share_few_places_and_fewer_connections),
         cmocka_unit_test(a_storm_of_faults_arrives_once_each),

@@ -31,7 +31,7 @@
 #include <stdint.h>
 
 #define PEER_REQUEST_MAX 16384
-#define PEER_ANSWER_MAX  8192
+#define PEER_ANSWER_MAX  ((size_t)128 * 1024)
 
 struct peer;
 

@@ -1,0 +1,350 @@
+/*
+ * The page that Prometheus reads, in its text format 0.0.4. Every figure is one that somebody keeps
+ * anyway; printing reads them and waits for nothing. docs/metrics.md says what each is for.
+ *
+ * No credential is asked for, so nothing here names a principal, a key or a payment: labels are
+ * words of this program and the names of configured provider entries (letters, digits, - and _,
+ * which need no escapes).
+ *
+ * Histograms have the powers of two that are of use as their bounds. The memory is made for the
+ * longest numbers of all configured providers.
+ */
+#include "api/api_internal.h"
+
+#include <stdio.h>
+
+#include "base/bug.h"
+
+#define FIXED_MAX 65536
+#define PROVIDER_MAX \
+    16384 /* 3 calls, each 16 bounds and 7 outcomes, a line of at most 150 bytes. */
+#define LABELS_MAX 160
+
+/* Bounds of a histogram: from 2^first to 2^last, as counts or as microseconds in seconds. */
+struct bounds {
+    size_t first;
+    size_t last;
+    bool seconds;
+};
+
+static const struct bounds batch_bounds = { .first = 0, .last = 8 };
+static const struct bounds commit_bounds = { .first = 6, .last = 23, .seconds = true };
+static const struct bounds call_bounds = { .first = 10, .last = 25, .seconds = true };
+static const struct bounds truth_bounds = { .first = 16, .last = 39, .seconds = true };
+
+static void add(struct idem_buf *buf, const char *text)
+{
+    idem_buf_add(buf, idem_str_from(text));
+}
+
+static void add_u64(struct idem_buf *buf, uint64_t value)
+{
+    idem_buf_printf(buf, "%llu", (unsigned long long)value);
+}
+
+/* Microseconds as seconds. */
+static void add_seconds(struct idem_buf *buf, uint64_t us)
+{
+    const uint64_t second = (uint64_t)IDEM_US_PER_SECOND;
+    idem_buf_printf(buf, "%llu.%06llu", (unsigned long long)(us / second),
+                    (unsigned long long)(us % second));
+}
+
+static void family(struct idem_buf *buf, const char *name, const char *type, const char *help)
+{
+    idem_buf_printf(buf, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+}
+
+/* A sample with at most one label; `label` NULL: none. */
+static void sample(struct idem_buf *buf,
+                   const char *name,
+                   const char *label,
+                   const char *value_of_label,
+                   uint64_t value)
+{
+    add(buf, name);
+    if (label != NULL) {
+        idem_buf_printf(buf, "{%s=\"%s\"}", label, value_of_label);
+    }
+    add(buf, " ");
+    add_u64(buf, value);
+    add(buf, "\n");
+}
+
+static void counter(struct idem_buf *buf, const char *name, const char *help, uint64_t value)
+{
+    family(buf, name, "counter", help);
+    sample(buf, name, NULL, NULL, value);
+}
+
+static void gauge(struct idem_buf *buf, const char *name, const char *help, uint64_t value)
+{
+    family(buf, name, "gauge", help);
+    sample(buf, name, NULL, NULL, value);
+}
+
+static void gauge_seconds(struct idem_buf *buf, const char *name, const char *help, int64_t us)
+{
+    family(buf, name, "gauge", help);
+    add(buf, name);
+    add(buf, " ");
+    add_seconds(buf, us > 0 ? (uint64_t)us : 0);
+    add(buf, "\n");
+}
+
+static void add_bound(struct idem_buf *buf, const struct bounds *bounds, uint64_t value)
+{
+    if (bounds->seconds) {
+        add_seconds(buf, value);
+    } else {
+        add_u64(buf, value);
+    }
+}
+
+/* The samples of one histogram; `labels` are those before `le`, empty or ended by a comma. */
+static void histogram(struct idem_buf *buf,
+                      const char *name,
+                      const char *labels,
+                      const struct idem_histogram *values,
+                      const struct bounds *bounds)
+{
+    unsigned long long count = values->count;
+    for (size_t i = bounds->first; i <= bounds->last; i++) {
+        idem_buf_printf(buf, "%s_bucket{%sle=\"", name, labels);
+        add_bound(buf, bounds, UINT64_C(1) << i);
+        idem_buf_printf(buf, "\"} %llu\n", (unsigned long long)idem_histogram_up_to(values, i));
+    }
+    idem_buf_printf(buf, "%s_bucket{%sle=\"+Inf\"} %llu\n", name, labels, count);
+    /* A comma may stand behind the last label. */
+    idem_buf_printf(buf, "%s_sum{%s} ", name, labels);
+    add_bound(buf, bounds, values->sum);
+    idem_buf_printf(buf, "\n%s_count{%s} %llu\n", name, labels, count);
+}
+
+/* ---- what there is ---- */
+
+static void program_print(const struct idem_api *api, struct idem_buf *buf)
+{
+    const struct idem_api_gauges *gauges = &api->gauges;
+    family(buf, "idem_build_info", "gauge", "Which program this is; always 1.");
+    idem_buf_printf(buf, "idem_build_info{version=\"%.*s\"} 1\n", (int)gauges->version.len,
+                    gauges->version.len > 0 ? gauges->version.data : "");
+    gauge_seconds(buf, "idem_uptime_seconds", "Since the start.", gauges->uptime_us);
+    gauge(buf, "idem_ready", "1 while /readyz says yes.", idem_ready_why_not(api) == NULL);
+    gauge_seconds(buf, "idem_loop_lag_seconds", "How late the event loop was, at worst lately.",
+                  gauges->loop_lag_us);
+    gauge(buf, "idem_disk_low", "1 while the disk has less than its reserve: no new claims.",
+          gauges->disk_low);
+    gauge(buf, "idem_clock_apart", "1 while retention does not believe the clock.",
+          gauges->clock_apart);
+    gauge_seconds(buf, "idem_retention_horizon_seconds",
+                  "Unix time up to which retention trusts the clock.", gauges->reaper_horizon_us);
+    counter(buf, "idem_retention_expired_total", "Answers that were forgotten.",
+            gauges->reaper_expired);
+    counter(buf, "idem_retention_removed_total", "Records that were removed.",
+            gauges->reaper_removed);
+    gauge(buf, "idem_restored", "1 while the store is an older copy: nothing is sent.",
+          gauges->restored);
+    gauge(buf, "idem_restored_needs_operator",
+          "1 if the restored mode ends only by an operator's word.",
+          gauges->restored && gauges->restore_needs_operator);
+    counter(buf, "idem_restored_listed_total", "Effects read from providers' listings.",
+            gauges->restore_listed);
+    gauge(buf, "idem_credentials", "Credentials of the store that count.",
+          api->credentials.stored_count);
+}
+
+/* Known since the first summary; a moment after the start there is none. */
+static void store_print(struct idem_api *api, struct idem_buf *buf)
+{
+    const struct idem_summary *summary = &api->summary;
+    if (!api->summary_known) {
+        return;
+    }
+    int64_t now_us = idem_clock_wall_us(api->options.clock);
+    family(buf, "idem_intents", "gauge", "Intents that are not final, by state.");
+    for (enum idem_intent_state i = IDEM_INTENT_NONE + 1; i < IDEM_INTENT_COUNT; i++) {
+        if (!idem_intent_is_final(i)) {
+            sample(buf, "idem_intents", "state", idem_intent_state_name(i),
+                   (uint64_t)summary->by_state[i]);
+        }
+    }
+    gauge_seconds(buf, "idem_unknown_oldest_seconds",
+                  "Since when the oldest intent is unknown or parked; 0: none.",
+                  summary->oldest_unknown_us > 0 ? now_us - summary->oldest_unknown_us : 0);
+    gauge_seconds(buf, "idem_due_late_seconds", "How late the intent is that was due first.",
+                  summary->oldest_due_us > 0 ? now_us - summary->oldest_due_us : 0);
+    gauge(buf, "idem_cases_open", "Cases in front of a person.", (uint64_t)summary->cases_open);
+    gauge(buf, "idem_stubs", "Effects of a restored copy's gap that no claim has met.",
+          (uint64_t)summary->stubs);
+    gauge(buf, "idem_store_bytes", "What the store takes on disk.", (uint64_t)summary->bytes);
+    gauge(buf, "idem_store_free_bytes", "Of these, free for use again.",
+          (uint64_t)summary->bytes_free);
+}
+
+static void requests_print(const struct idem_api *api, struct idem_buf *buf)
+{
+    const struct idem_engine_stats *stats = idem_engine_stats(api->options.engine);
+    counter(buf, "idem_requests_total", "Keyed requests that came in.", stats->accepted);
+    counter(buf, "idem_claims_total", "Keys that were new.", stats->claimed);
+    counter(buf, "idem_replays_total", "Answered with what was there before.", stats->replayed);
+    counter(buf, "idem_replays_from_memory_total", "Of these, without the store.",
+            stats->replayed_from_memory);
+    counter(buf, "idem_operations_answered_total", "Answered with 202.", stats->operations);
+    family(buf, "idem_problems_total", "counter", "Problems told that are not stored answers.");
+    for (enum idem_problem i = IDEM_PROBLEM_NONE + 1; i < IDEM_PROBLEM_COUNT; i++) {
+        sample(buf, "idem_problems_total", "code", idem_problem_entry(i)->code, api->problems[i]);
+    }
+    family(buf, "idem_intents_ended_total", "counter", "Intents seen to come to a state.");
+    for (enum idem_intent_state i = IDEM_INTENT_PARKED; i < IDEM_INTENT_COUNT; i++) {
+        sample(buf, "idem_intents_ended_total", "state", idem_intent_state_name(i),
+               stats->ended[i]);
+    }
+    gauge(buf, "idem_requests_inside", "Requests in the engine, waiting ones too.",
+          stats->requests);
+    gauge(buf, "idem_flights", "Intents on the wire or settling.", stats->flights);
+    family(buf, "idem_time_to_truth_seconds", "histogram",
+           "Of intents that were unknown: until their end.");
+    histogram(buf, "idem_time_to_truth_seconds", "", &stats->time_to_truth_us, &truth_bounds);
+}
+
+static void batches_print(const struct idem_api *api, struct idem_buf *buf)
+{
+    const struct idem_engine_stats *stats = idem_engine_stats(api->options.engine);
+    counter(buf, "idem_batches_total", "Batches that the store has answered.", stats->batches);
+    family(buf, "idem_commands_total", "counter", "Commands, by what the store answered.");
+    for (enum idem_store_answer i = IDEM_STORE_NONE + 1; i < IDEM_STORE_ANSWER_COUNT; i++) {
+        sample(buf, "idem_commands_total", "answer", idem_store_answer_name(i), stats->answers[i]);
+    }
+    gauge(buf, "idem_queue_commands", "Commands that wait for a batch.", stats->queued);
+    family(buf, "idem_batch_commands", "histogram", "Commands of a batch.");
+    histogram(buf, "idem_batch_commands", "", &stats->batch_commands, &batch_bounds);
+    family(buf, "idem_commit_seconds", "histogram", "From handing a batch over to its answer.");
+    histogram(buf, "idem_commit_seconds", "", &stats->commit_us, &commit_bounds);
+}
+
+static const char *call_name(enum idem_call_kind kind)
+{
+    switch (kind) {
+    case IDEM_CALL_SEND:
+        return "send";
+    case IDEM_CALL_QUERY:
+        return "query";
+    case IDEM_CALL_CLOSE:
+        return "close";
+    case IDEM_CALL_NONE:
+    case IDEM_CALL_COUNT:
+        break;
+    }
+    IDEM_UNREACHABLE();
+}
+
+/* entry="...",call="...", */
+static void call_labels(const struct idem_api *api,
+                        size_t provider,
+                        enum idem_call_kind kind,
+                        char ret_labels[LABELS_MAX])
+{
+    struct idem_str entry = api->options.rules->providers[provider].entry;
+    (void)snprintf(ret_labels, LABELS_MAX, "entry=\"%.*s\",call=\"%s\",", (int)entry.len,
+                   entry.data, call_name(kind));
+}
+
+static void outcomes_print(const struct idem_api *api, size_t provider, struct idem_buf *buf)
+{
+    const struct idem_call_stats *stats = &idem_engine_call_stats(api->options.engine)[provider];
+    char labels[LABELS_MAX];
+    for (enum idem_call_kind call = IDEM_CALL_NONE + 1; call < IDEM_CALL_COUNT; call++) {
+        call_labels(api, provider, call, labels);
+        for (enum idem_outcome_kind i = IDEM_OUTCOME_NONE + 1; i < IDEM_OUTCOME_COUNT; i++) {
+            idem_buf_printf(buf, "idem_provider_outcomes_total{%soutcome=\"%s\"} %llu\n", labels,
+                            idem_outcome_kind_name(i),
+                            (unsigned long long)stats->outcomes[call][i]);
+        }
+    }
+}
+
+static void seconds_print(const struct idem_api *api, size_t provider, struct idem_buf *buf)
+{
+    const struct idem_call_stats *stats = &idem_engine_call_stats(api->options.engine)[provider];
+    char labels[LABELS_MAX];
+    for (enum idem_call_kind call = IDEM_CALL_NONE + 1; call < IDEM_CALL_COUNT; call++) {
+        call_labels(api, provider, call, labels);
+        histogram(buf, "idem_provider_seconds", labels, &stats->us[call], &call_bounds);
+    }
+}
+
+static void providers_print(const struct idem_api *api, struct idem_buf *buf)
+{
+    size_t count = api->options.rules->provider_count;
+    if (count == 0) {
+        return;
+    }
+    family(buf, "idem_provider_outcomes_total", "counter", "What came back from a provider.");
+    for (size_t i = 0; i < count; i++) {
+        outcomes_print(api, i, buf);
+    }
+    family(buf, "idem_provider_seconds", "histogram", "How long a call to a provider took.");
+    for (size_t i = 0; i < count; i++) {
+        seconds_print(api, i, buf);
+    }
+}
+
+static const char *refusal_name(enum idem_net_refusal refusal)
+{
+    switch (refusal) {
+    case IDEM_NET_BAD_REQUEST:
+        return "bad-request";
+    case IDEM_NET_HEAD_SLOW:
+        return "head-slow";
+    case IDEM_NET_BODY_SLOW:
+        return "body-slow";
+    case IDEM_NET_BODY_TOO_LARGE:
+        return "body-too-large";
+    case IDEM_NET_HEAD_TOO_LARGE:
+        return "head-too-large";
+    case IDEM_NET_NOT_SUPPORTED:
+        return "not-supported";
+    case IDEM_NET_CROWDED:
+        return "crowded";
+    case IDEM_NET_REFUSAL_NONE:
+    case IDEM_NET_REFUSAL_COUNT:
+        break;
+    }
+    IDEM_UNREACHABLE();
+}
+
+static void server_print(const struct idem_api *api, struct idem_buf *buf)
+{
+    if (api->server == NULL) {
+        return;
+    }
+    const struct idem_server_stats stats = idem_server_stats(api->server);
+    gauge(buf, "idem_connections", "Connections that are open.", stats.connections);
+    counter(buf, "idem_connections_total", "Connections that came in.", stats.accepted);
+    counter(buf, "idem_http_requests_total", "Complete HTTP requests.", stats.requests);
+    counter(buf, "idem_callers_gone_total", "Callers who left before their answer.", stats.gone);
+    family(buf, "idem_refused_total", "counter", "What was refused before it was a request.");
+    for (enum idem_net_refusal i = IDEM_NET_REFUSAL_NONE + 1; i < IDEM_NET_REFUSAL_COUNT; i++) {
+        sample(buf, "idem_refused_total", "reason", refusal_name(i), stats.refused[i]);
+    }
+}
+
+size_t idem_metrics_max(const struct idem_rules *rules)
+{
+    return FIXED_MAX + rules->provider_count * PROVIDER_MAX;
+}
+
+struct idem_str idem_metrics_print(struct idem_api *api)
+{
+    struct idem_buf buf;
+    idem_buf_init(&buf, api->metrics, api->metrics_max);
+    program_print(api, &buf);
+    store_print(api, &buf);
+    requests_print(api, &buf);
+    batches_print(api, &buf);
+    providers_print(api, &buf);
+    server_print(api, &buf);
+    IDEM_ASSERT(!buf.full);
+    return idem_buf_str(&buf);
+}

@@ -1,0 +1,478 @@
+/*
+ * idem list, show, resolve, erase: what is in flight, unknown or in front of a person, and what a
+ * person does about it. Nothing is decided here: the service decides, and its words are shown.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/attr.h"
+#include "base/bug.h"
+#include "cli/cli.h"
+#include "cli/command.h"
+#include "cli/table.h"
+
+#define PATH_MAX_LEN 256
+#define PAGES_MAX    10000 /* Then something is wrong: no cursor moves on. */
+
+static const char list_help[] =
+    "usage: idem list [--state STATE] [OPTION...]\n"
+    "\n"
+    "What is not final: since when, why, and what happens next.\n"
+    "\n"
+    "      --state STATE           open (default), processing, unknown, parked, released, or\n"
+    "                              cases: whatever has an open case\n" IDEM_SESSION_HELP;
+
+static const char show_help[] =
+    "usage: idem show OPERATION-ID [OPTION...]\n"
+    "       idem show --payment PAYMENT-ID [OPTION...]\n"
+    "\n"
+    "One operation with its attempts, its timeline and its cases; or every operation of a\n"
+    "payment.\n"
+    "\n"
+    "      --payment ID            list the payment's operations\n" IDEM_SESSION_HELP;
+
+static const char resolve_help[] =
+    "usage: idem resolve OPERATION-ID --verdict VERDICT --reason TEXT [OPTION...]\n"
+    "\n"
+    "A person's evidence about an operation whose outcome is not known. It is kept with who said\n"
+    "it.\n"
+    "\n"
+    "      --verdict succeeded     the provider has it: also give --amount and --currency, as\n"
+    "                              read there\n"
+    "      --verdict failed        it did not happen; refused while it may still arrive\n"
+    "      --verdict noted         the record is right as it is: closes its cases\n"
+    "      --reason TEXT           where that was seen; at most 255 bytes\n"
+    "      --amount AMOUNT         such as 100.00\n"
+    "      --currency CODE         such as EUR\n"
+    "      --reference TEXT        the provider's transaction number\n" IDEM_SESSION_HELP;
+
+static const char erase_help[] =
+    "usage: idem erase OPERATION-ID --reason TEXT [OPTION...]\n"
+    "       idem erase --payment PAYMENT-ID --reason TEXT [OPTION...]\n"
+    "\n"
+    "Forgets stored answers and what a payment was described with, before retention does. Keys\n"
+    "stay taken. Refused while a retry may still come.\n"
+    "\n"
+    "      --payment ID            every operation of the payment\n"
+    "      --reason TEXT           why; kept; at most 255 bytes\n" IDEM_SESSION_HELP;
+
+enum {
+    OPTION_STATE = IDEM_OPTION_OWN,
+    OPTION_PAYMENT,
+    OPTION_VERDICT,
+    OPTION_REASON,
+    OPTION_AMOUNT,
+    OPTION_CURRENCY,
+    OPTION_REFERENCE
+};
+
+/* An object's amount with its currency, or nothing. */
+static void money_add(struct idem_table_view *table, const struct idem_json *json, size_t object)
+{
+    size_t amount = idem_json_member(json, object, IDEM_STR("amount"));
+    size_t currency = idem_json_member(json, object, IDEM_STR("currency"));
+    if (amount == 0 || json->tokens[amount].kind != IDEM_JSON_STRING || currency == 0) {
+        idem_table_add(table, IDEM_STR(""));
+        return;
+    }
+    char memory[128];
+    struct idem_buf buf;
+    idem_buf_init(&buf, memory, sizeof(memory));
+    idem_buf_add(&buf, json->tokens[amount].raw); /* Digits and letters: no escapes. */
+    idem_buf_add_char(&buf, ' ');
+    idem_buf_add(&buf, json->tokens[currency].raw);
+    idem_table_add(table, buf.full ? IDEM_STR("") : idem_buf_str(&buf));
+}
+
+/* "ask the provider" and when, of the member "next". */
+static void next_add(struct idem_table_view *table, const struct idem_json *json, size_t object)
+{
+    size_t next = idem_json_member(json, object, IDEM_STR("next"));
+    if (next == 0 || json->tokens[next].kind != IDEM_JSON_OBJECT) {
+        idem_table_add(table, IDEM_STR(""));
+        idem_table_add(table, IDEM_STR(""));
+        return;
+    }
+    idem_table_add_member(table, json, next, "step");
+    idem_table_add_age(table, json, next, "at");
+}
+
+static void entry_add(struct idem_table_view *table, const struct idem_json *json, size_t entry)
+{
+    idem_table_row(table);
+    idem_table_add_member(table, json, entry, "id");
+    idem_table_add_member(table, json, entry, "state");
+    idem_table_add_age(table, json, entry, "created");
+    idem_table_add_member(table, json, entry, "principal");
+    idem_table_add_member(table, json, entry, "endpoint");
+    money_add(table, json, entry);
+    idem_table_add_member(table, json, entry, "provider");
+    idem_table_add_member(table, json, entry, "sends");
+    next_add(table, json, entry);
+    idem_table_add_member(table, json, entry, "why");
+}
+
+/* One page of a list; `ret_cursor` is empty behind the last one. */
+static enum idem_exit page_print(struct idem_session *session,
+                                 struct idem_table_view *table,
+                                 struct idem_buf *ret_cursor)
+{
+    static const char *const names[] = { "OPERATION", "STATE", "SINCE",    "PRINCIPAL",
+                                         "ENDPOINT",  "MONEY", "PROVIDER", "SENDS",
+                                         "NEXT",      "WHEN",  "WHY",      NULL };
+    const struct idem_json *json = &session->document;
+    size_t list = idem_json_member(json, 0, IDEM_STR("operations"));
+    size_t next = idem_json_member(json, 0, IDEM_STR("next"));
+    idem_buf_reset(ret_cursor);
+    if (next != 0 && json->tokens[next].kind == IDEM_JSON_STRING) {
+        idem_json_unescape(json, next, ret_cursor);
+    }
+    if (session->json) {
+        return idem_session_print_json(session);
+    }
+    idem_table_begin(table, names);
+    uint32_t count = list == 0 ? 0 : json->tokens[list].count;
+    size_t entry = list + 1;
+    for (uint32_t i = 0; i < count; i++) {
+        entry_add(table, json, entry);
+        entry = json->tokens[entry].next;
+    }
+    return count == 0 ? IDEM_EXIT_OK : idem_table_print(table);
+}
+
+/* All pages of `path`, which has a query already. */
+static enum idem_exit pages_print(struct idem_session *session, const char *path)
+{
+    static struct idem_table_view table;
+    char memory[64];
+    struct idem_buf cursor;
+    idem_buf_init(&cursor, memory, sizeof(memory));
+    enum idem_exit status = IDEM_EXIT_OK;
+    for (int i = 0; i < PAGES_MAX && status == IDEM_EXIT_OK; i++) {
+        char full[PATH_MAX_LEN + sizeof(memory) + 16];
+        bool first = cursor.len == 0;
+        (void)snprintf(full, sizeof(full), "%s%s%.*s", path, /* It fits: both are bounded. */
+                       first ? "" : (strchr(path, '?') != NULL ? "&cursor=" : "?cursor="),
+                       (int)cursor.len, memory);
+        status = idem_session_ask(session, "GET", full, IDEM_STR(""));
+        if (status == IDEM_EXIT_OK) {
+            status = page_print(session, &table, &cursor);
+        }
+        if (cursor.len == 0) {
+            break;
+        }
+    }
+    return status;
+}
+
+/* A section of one view: the elements of the array `name` as a table. */
+static enum idem_exit section_print(const struct idem_json *json,
+                                    const char *name,
+                                    const char *const *members)
+{
+    static struct idem_table_view table;
+    size_t list = idem_json_member(json, 0, idem_str_from(name));
+    if (list == 0 || json->tokens[list].kind != IDEM_JSON_ARRAY || json->tokens[list].count == 0) {
+        return IDEM_EXIT_OK;
+    }
+    idem_table_begin(&table, members);
+    size_t element = list + 1;
+    for (uint32_t i = 0; i < json->tokens[list].count; i++) {
+        idem_table_row(&table);
+        for (size_t j = 0; members[j] != NULL; j++) {
+            idem_table_add_member(&table, json, element, members[j]);
+        }
+        element = json->tokens[element].next;
+    }
+    if (printf("\n%s\n", name) < 0) {
+        return IDEM_EXIT_OTHER;
+    }
+    return idem_table_print(&table);
+}
+
+static void line_add(struct idem_table_view *table,
+                     const struct idem_json *json,
+                     size_t object,
+                     const char *name)
+{
+    size_t index = idem_json_member(json, object, idem_str_from(name));
+    if (index == 0 || json->tokens[index].kind == IDEM_JSON_NULL) {
+        return;
+    }
+    idem_table_row(table);
+    idem_table_add(table, idem_str_from(name));
+    idem_table_add_member(table, json, object, name);
+}
+
+static enum idem_exit operation_print(const struct idem_session *session)
+{
+    static const char *const lines[] = { "id",       "state",         "why",      "principal",
+                                         "endpoint", "payment",       "refund",   "created",
+                                         "updated",  "unknown_since", "finished", "expires",
+                                         NULL };
+    static const char *const effect_lines[] = { "kind",   "provider", "account",   "region",
+                                                "amount", "currency", "reference", NULL };
+    static const char *const attempts[] = {
+        "send", "epoch", "state", "granted", "not_after", NULL
+    };
+    static const char *const timeline[] = { "at", "kind", "cause", "send", "detail", NULL };
+    static const char *const cases[] = { "kind",       "opened",   "detail", "decided",
+                                         "decided_by", "decision", NULL };
+    static struct idem_table_view table;
+    const struct idem_json *json = &session->document;
+
+    idem_table_begin(&table, NULL);
+    for (size_t i = 0; lines[i] != NULL; i++) {
+        line_add(&table, json, 0, lines[i]);
+    }
+    idem_table_row(&table);
+    idem_table_add(&table, IDEM_STR("next"));
+    next_add(&table, json, 0);
+    size_t effect = idem_json_member(json, 0, IDEM_STR("effect"));
+    if (effect != 0 && json->tokens[effect].kind == IDEM_JSON_OBJECT) {
+        idem_table_row(&table);
+        idem_table_add(&table, IDEM_STR("effect"));
+        idem_table_add_member(&table, json, effect, "id");
+        for (size_t i = 0; effect_lines[i] != NULL; i++) {
+            line_add(&table, json, effect, effect_lines[i]);
+        }
+    }
+    enum idem_exit status = idem_table_print(&table);
+    if (status == IDEM_EXIT_OK) {
+        status = section_print(json, "attempts", attempts);
+    }
+    if (status == IDEM_EXIT_OK) {
+        status = section_print(json, "timeline", timeline);
+    }
+    return status == IDEM_EXIT_OK ? section_print(json, "cases", cases) : status;
+}
+
+static enum idem_exit operation_show(const struct idem_session *session)
+{
+    return session->json ? idem_session_print_json(session) : operation_print(session);
+}
+
+static enum idem_exit list_run(struct idem_session *session, const struct idem_arguments *arguments)
+{
+    static const char *const states[] = { "open",   "processing", "unknown",
+                                          "parked", "released",   "cases" };
+    const char *state = idem_arguments_own(arguments, OPTION_STATE) != NULL
+                            ? idem_arguments_own(arguments, OPTION_STATE)
+                            : "open";
+    for (size_t i = 0; i < IDEM_ARRAY_COUNT(states); i++) {
+        if (strcmp(state, states[i]) == 0 && arguments->word == NULL) {
+            char path[PATH_MAX_LEN];
+            (void)snprintf(path, sizeof(path), "/v1/admin/operations?state=%s", state); /* Fits. */
+            return pages_print(session, path);
+        }
+    }
+    (void)fprintf(stderr, "idem list: there is no state '%s'\n\n%s",
+                  arguments->word != NULL ? arguments->word : state, list_help);
+    return IDEM_EXIT_USAGE;
+}
+
+static enum idem_exit payment_list(struct idem_session *session, const char *payment)
+{
+    char path[PATH_MAX_LEN];
+    if (!idem_arguments_id(payment)) {
+        return IDEM_EXIT_USAGE;
+    }
+    (void)snprintf(path, sizeof(path), "/v1/admin/payments/%s/operations", payment); /* Fits. */
+    return pages_print(session, path);
+}
+
+static enum idem_exit show_run(struct idem_session *session, const struct idem_arguments *arguments)
+{
+    const char *payment = idem_arguments_own(arguments, OPTION_PAYMENT);
+    if ((payment == NULL) == (arguments->word == NULL)) {
+        (void)fputs(show_help, stderr);
+        return IDEM_EXIT_USAGE;
+    }
+    if (payment != NULL) {
+        return payment_list(session, payment);
+    }
+    if (!idem_arguments_id(arguments->word)) {
+        return IDEM_EXIT_USAGE;
+    }
+    char path[PATH_MAX_LEN];
+    (void)snprintf(path, sizeof(path), "/v1/admin/operations/%s", arguments->word); /* It fits. */
+    enum idem_exit status = idem_session_ask(session, "GET", path, IDEM_STR(""));
+    return status == IDEM_EXIT_OK ? operation_show(session) : status;
+}
+
+/* Posts the members to a verb of the operation; OK: its answer stands in the session. */
+static enum idem_exit operation_post(struct idem_session *session,
+                                     const char *id,
+                                     const char *verb,
+                                     const struct idem_buf *body)
+{
+    char path[PATH_MAX_LEN];
+    if (!idem_arguments_id(id)) {
+        return IDEM_EXIT_USAGE;
+    }
+    if (body->full) {
+        (void)fputs("idem: that is more text than the service takes\n", stderr);
+        return IDEM_EXIT_USAGE;
+    }
+    (void)snprintf(path, sizeof(path), "/v1/admin/operations/%s/%s", id, verb); /* It fits. */
+    return idem_session_ask(session, "POST", path, idem_buf_str(body));
+}
+
+static enum idem_exit resolve_run(struct idem_session *session,
+                                  const struct idem_arguments *arguments)
+{
+    const char *verdict = idem_arguments_own(arguments, OPTION_VERDICT);
+    const char *reason = idem_arguments_own(arguments, OPTION_REASON);
+    if (arguments->word == NULL || verdict == NULL || reason == NULL) {
+        (void)fputs(resolve_help, stderr);
+        return IDEM_EXIT_USAGE;
+    }
+    char memory[IDEM_SESSION_BODY];
+    struct idem_buf body;
+    idem_buf_init(&body, memory, sizeof(memory));
+    idem_buf_add_char(&body, '{');
+    bool readable =
+        idem_body_member(&body, "verdict", verdict) && idem_body_member(&body, "reason", reason) &&
+        idem_body_member(&body, "amount", idem_arguments_own(arguments, OPTION_AMOUNT)) &&
+        idem_body_member(&body, "currency", idem_arguments_own(arguments, OPTION_CURRENCY)) &&
+        idem_body_member(&body, "reference", idem_arguments_own(arguments, OPTION_REFERENCE));
+    if (!readable) {
+        return IDEM_EXIT_USAGE;
+    }
+    idem_buf_add_char(&body, '}');
+    enum idem_exit status = operation_post(session, arguments->word, "resolve", &body);
+    return status == IDEM_EXIT_OK ? operation_show(session) : status;
+}
+
+/* The ids of all operations of a payment, from its list; at most what one page of it holds. */
+static enum idem_exit payment_ids(struct idem_session *session,
+                                  const char *payment,
+                                  struct idem_table_view *ret_ids)
+{
+    char path[PATH_MAX_LEN];
+    if (!idem_arguments_id(payment)) {
+        return IDEM_EXIT_USAGE;
+    }
+    idem_table_begin(ret_ids, NULL);
+    (void)snprintf(path, sizeof(path), "/v1/admin/payments/%s/operations", payment); /* Fits. */
+    char cursor_memory[64];
+    struct idem_buf cursor;
+    idem_buf_init(&cursor, cursor_memory, sizeof(cursor_memory));
+    do {
+        enum idem_exit status = idem_session_ask(session, "GET", path, IDEM_STR(""));
+        if (status != IDEM_EXIT_OK) {
+            return status;
+        }
+        const struct idem_json *json = &session->document;
+        size_t list = idem_json_member(json, 0, IDEM_STR("operations"));
+        uint32_t count = list == 0 ? 0 : json->tokens[list].count;
+        size_t entry = list + 1;
+        for (uint32_t i = 0; i < count; i++) {
+            idem_table_row(ret_ids);
+            idem_table_add_member(ret_ids, json, entry, "id");
+            entry = json->tokens[entry].next;
+        }
+        size_t next = idem_json_member(json, 0, IDEM_STR("next"));
+        idem_buf_reset(&cursor);
+        if (next != 0 && json->tokens[next].kind == IDEM_JSON_STRING) {
+            idem_json_unescape(json, next, &cursor);
+        }
+        (void)snprintf(path, sizeof(path), /* It fits. */
+                       "/v1/admin/payments/%s/operations?cursor=%.*s", payment, (int)cursor.len,
+                       cursor_memory);
+    } while (cursor.len > 0 && ret_ids->rows < IDEM_TABLE_ROWS);
+    return IDEM_EXIT_OK;
+}
+
+static enum idem_exit erase_one(struct idem_session *session,
+                                const char *id,
+                                const struct idem_buf *body)
+{
+    enum idem_exit status = operation_post(session, id, "erase", body);
+    if (status != IDEM_EXIT_OK) {
+        return status;
+    }
+    if (session->json) {
+        return idem_session_print_json(session);
+    }
+    return printf("%s erased\n", id) < 0 ? IDEM_EXIT_OTHER : IDEM_EXIT_OK;
+}
+
+static enum idem_exit erase_run(struct idem_session *session,
+                                const struct idem_arguments *arguments)
+{
+    static struct idem_table_view ids;
+    const char *payment = idem_arguments_own(arguments, OPTION_PAYMENT);
+    const char *reason = idem_arguments_own(arguments, OPTION_REASON);
+    if ((payment == NULL) == (arguments->word == NULL) || reason == NULL) {
+        (void)fputs(erase_help, stderr);
+        return IDEM_EXIT_USAGE;
+    }
+    char memory[IDEM_SESSION_BODY];
+    struct idem_buf body;
+    idem_buf_init(&body, memory, sizeof(memory));
+    idem_buf_add_char(&body, '{');
+    if (!idem_body_member(&body, "reason", reason)) {
+        return IDEM_EXIT_USAGE;
+    }
+    idem_buf_add_char(&body, '}');
+    if (payment == NULL) {
+        return erase_one(session, arguments->word, &body);
+    }
+    enum idem_exit status = payment_ids(session, payment, &ids);
+    for (size_t i = 0; i < ids.rows && status == IDEM_EXIT_OK; i++) {
+        char id[64];
+        (void)snprintf(id, sizeof(id), "%.*s", (int)ids.cells[i][0].len, ids.cells[i][0].data);
+        status = erase_one(session, id, &body); /* A longer one is no id, and it says so. */
+    }
+    return status;
+}
+
+enum idem_exit idem_cli_list(int argc, char **argv)
+{
+    static const struct option options[] = {
+        { "state", required_argument, NULL, OPTION_STATE },
+        IDEM_SESSION_OPTIONS,
+        { NULL, 0, NULL, 0 },
+    };
+    static const struct idem_command_line line = { options, list_help, list_run };
+    return idem_command_line_run(argc, argv, &line);
+}
+
+enum idem_exit idem_cli_show(int argc, char **argv)
+{
+    static const struct option options[] = {
+        { "payment", required_argument, NULL, OPTION_PAYMENT },
+        IDEM_SESSION_OPTIONS,
+        { NULL, 0, NULL, 0 },
+    };
+    static const struct idem_command_line line = { options, show_help, show_run };
+    return idem_command_line_run(argc, argv, &line);
+}
+
+enum idem_exit idem_cli_resolve(int argc, char **argv)
+{
+    static const struct option options[] = {
+        { "verdict", required_argument, NULL, OPTION_VERDICT },
+        { "reason", required_argument, NULL, OPTION_REASON },
+        { "amount", required_argument, NULL, OPTION_AMOUNT },
+        { "currency", required_argument, NULL, OPTION_CURRENCY },
+        { "reference", required_argument, NULL, OPTION_REFERENCE },
+        IDEM_SESSION_OPTIONS,
+        { NULL, 0, NULL, 0 },
+    };
+    static const struct idem_command_line line = { options, resolve_help, resolve_run };
+    return idem_command_line_run(argc, argv, &line);
+}
+
+enum idem_exit idem_cli_erase(int argc, char **argv)
+{
+    static const struct option options[] = {
+        { "payment", required_argument, NULL, OPTION_PAYMENT },
+        { "reason", required_argument, NULL, OPTION_REASON },
+        IDEM_SESSION_OPTIONS,
+        { NULL, 0, NULL, 0 },
+    };
+    static const struct idem_command_line line = { options, erase_help, erase_run };
+    return idem_command_line_run(argc, argv, &line);
+}

@@ -1,0 +1,223 @@
+/*
+ * A person decides, with a reason. It is evidence and walks the same path as the provider's word:
+ * the same ends, rows and answers, and the history says who said so.
+ *
+ *   SUCCEEDED  It happened, with this money. Believed wherever the provider's success would be.
+ *   FAILED     It did not happen. That can be known only when nothing that was sent can arrive any
+ *              more, so until then it is refused (P6): a person looks at a screen, and the request
+ *              is still on its way. In an old copy it is not known what was sent at all.
+ *   NOTED      A final record is right as it is, whatever the case says. Nothing but cases changes.
+ *              What is still parked cannot be noted away: it stays in front of a person (P9).
+ *
+ * A verdict that agrees with the end it has already brought is answered as before and writes
+ * nothing; any other verdict about what is final is refused (P4).
+ */
+#include "core/decide_internal.h"
+
+#include "base/bug.h"
+#include "core/settle.h"
+
+static void refuse(struct idem_turn *turn, enum idem_problem problem)
+{
+    idem_turn_reply(turn, problem, false);
+}
+
+static struct idem_str text_since(const struct idem_buf *scratch, size_t from)
+{
+    IDEM_ASSERT(!scratch->full);
+    return idem_str_slice(idem_buf_str(scratch), from, scratch->len - from);
+}
+
+/* "succeeded: seen in the provider's console" */
+static struct idem_str verdict_text(struct idem_turn *turn)
+{
+    const struct idem_resolve *resolve = &turn->command->resolve;
+    struct idem_buf *scratch = &turn->decision->scratch;
+    size_t from = scratch->len;
+    idem_buf_add(scratch, idem_str_from(idem_verdict_name(resolve->verdict)));
+    idem_buf_add(scratch, IDEM_STR(": "));
+    idem_buf_add(scratch, resolve->reason);
+    return text_since(scratch, from);
+}
+
+/* The history says who, what and why, and what was open is decided. */
+static void put_on_record(struct idem_turn *turn)
+{
+    struct idem_str by = turn->command->resolve.by;
+    struct idem_str verdict = verdict_text(turn);
+    struct idem_buf *scratch = &turn->decision->scratch;
+    size_t from = scratch->len;
+    idem_buf_add(scratch, by);
+    idem_buf_add(scratch, IDEM_STR(": "));
+    idem_buf_add(scratch, verdict);
+    idem_turn_write_intent(turn);
+    idem_turn_event(turn, IDEM_EVENT_RESOLVED, text_since(scratch, from));
+    idem_turn_decide_cases(turn, by, verdict);
+    idem_turn_reply(turn, IDEM_PROBLEM_NONE, false);
+}
+
+/* What stands there is what this verdict says. */
+static bool is_said_already(const struct idem_turn *turn)
+{
+    const struct idem_resolve *resolve = &turn->command->resolve;
+    const struct idem_intent *intent = &turn->facts->intent;
+    if (resolve->verdict == IDEM_VERDICT_FAILED) {
+        return intent->problem == IDEM_PROBLEM_NOT_HAPPENED;
+    }
+    return intent->state == IDEM_INTENT_SUCCEEDED &&
+           resolve->amount_minor == intent->effect.amount_minor &&
+           idem_str_equal(resolve->currency, intent->effect.currency) &&
+           (resolve->reference.len == 0 ||
+            idem_str_equal(resolve->reference, intent->effect.reference));
+}
+
+static void about_final(struct idem_turn *turn)
+{
+    if (turn->command->resolve.verdict == IDEM_VERDICT_NOTED) {
+        put_on_record(turn);
+        return;
+    }
+    refuse(turn, is_said_already(turn) ? IDEM_PROBLEM_NONE : IDEM_PROBLEM_STATE_CONFLICT);
+}
+
+/* The time from which it can be known that nothing arrives any more; 0: nothing ever could. */
+static int64_t wire_end_us(const struct idem_turn *turn)
+{
+    const struct idem_intent *intent = &turn->facts->intent;
+    const struct idem_provider_rules *provider =
+        idem_rules_provider(turn->rules, intent->effect.entry);
+    /* Out of the configuration its times are not known; no provider takes that long. */
+    int64_t arrives_us = provider != NULL ? provider->request_timeout_us + provider->settle_us
+                                          : turn->rules->ask_max_us;
+    bool acts = intent->state == IDEM_INTENT_DISPATCHED && idem_turn_lease_lives(turn);
+    int64_t end_us = acts ? intent->lease_end_us : 0;
+    for (size_t i = 0; i < turn->facts->send_count; i++) {
+        const struct idem_send *send = &turn->facts->sends[i];
+        int64_t send_end_us = send->not_after_us + arrives_us;
+        if (send->state != IDEM_SEND_NOT_EXECUTED && send_end_us > end_us) {
+            end_us = send_end_us;
+        }
+    }
+    return end_us;
+}
+
+static void too_early(struct idem_turn *turn, int64_t retry_after_us)
+{
+    refuse(turn, IDEM_PROBLEM_TOO_EARLY);
+    turn->decision->release.retry_after_us = retry_after_us;
+}
+
+static void say_failed(struct idem_turn *turn)
+{
+    int64_t end_us = wire_end_us(turn);
+    if (turn->command->restored) {
+        too_early(turn, 0);
+        return;
+    }
+    if (end_us > turn->command->now_us) {
+        too_early(turn, end_us - turn->command->now_us);
+        return;
+    }
+    struct idem_problem_details details = {
+        .problem = IDEM_PROBLEM_NOT_HAPPENED,
+        .detail = IDEM_STR("Somebody looked at the provider: nothing was executed under this key, "
+                           "and nothing will be. Another try is a new intent under a new key."),
+        .operation_id = turn->intent->id,
+        .payment_id = turn->intent->payment_id,
+    };
+    idem_settle_failure(turn, &details, IDEM_STR("not_happened"), 0);
+    put_on_record(turn);
+}
+
+/* The provider's number as the person read it, or as it was known. */
+static struct idem_str reference(const struct idem_turn *turn)
+{
+    const struct idem_resolve *resolve = &turn->command->resolve;
+    return resolve->reference.len > 0 ? resolve->reference : turn->facts->intent.effect.reference;
+}
+
+/*
+ * Success for an intent that holds no reservation. A payment, and whatever was released, settles on
+ * new rows if there is room. What a listing found of a known payment is answered as the rows stand:
+ * the sums were the listing's to move.
+ */
+static bool settle_without_reservation(struct idem_turn *turn, struct idem_str how)
+{
+    const struct idem_intent *intent = turn->intent;
+    /* A claim that met its stub never encoded a request. */
+    bool is_from_stub = intent->effect.request.len == 0;
+    bool recorded = is_from_stub && intent->endpoint != IDEM_ENDPOINT_PAYMENTS_CREATE &&
+                    turn->facts->payment.row != 0;
+    if (recorded) {
+        static const struct idem_str no_number = { .data = NULL, .len = 0 };
+        idem_settle_recorded(turn, reference(turn), no_number, how);
+        return true;
+    }
+    if (!idem_settle_make_room(turn)) {
+        return false;
+    }
+    idem_settle_success(turn, reference(turn), 0, how);
+    return true;
+}
+
+static void say_succeeded(struct idem_turn *turn)
+{
+    const struct idem_resolve *resolve = &turn->command->resolve;
+    const struct idem_intent *intent = &turn->facts->intent;
+    static const struct idem_str how = { .data = "operator", .len = 8 };
+    if (intent->state == IDEM_INTENT_CLAIMED && intent->send_count == 0) {
+        refuse(turn, IDEM_PROBLEM_STATE_CONFLICT); /* Nothing left: somebody is mistaken. */
+        return;
+    }
+    if (intent->state == IDEM_INTENT_DISPATCHED && idem_turn_lease_lives(turn)) {
+        too_early(turn, intent->lease_end_us - turn->command->now_us);
+        return;
+    }
+    if (resolve->amount_minor != intent->effect.amount_minor ||
+        !idem_str_equal(resolve->currency, intent->effect.currency)) {
+        refuse(turn, IDEM_PROBLEM_AMOUNT_INVALID);
+        return;
+    }
+    if (idem_settle_holds_reservation(turn)) {
+        idem_settle_success(turn, reference(turn), 0, how);
+    } else if (!settle_without_reservation(turn, how)) {
+        refuse(turn, IDEM_PROBLEM_STATE_CONFLICT);
+        return;
+    }
+    put_on_record(turn);
+}
+
+void idem_decide_resolve(struct idem_turn *turn)
+{
+    const struct idem_resolve *resolve = &turn->command->resolve;
+    IDEM_ASSERT(resolve->verdict > IDEM_VERDICT_NONE);
+    IDEM_ASSERT(resolve->verdict < IDEM_VERDICT_COUNT);
+    IDEM_ASSERT(resolve->reason.len > 0);
+    IDEM_ASSERT(resolve->reason.len <= IDEM_REASON_MAX);
+    if (idem_turn_repeat(turn)) {
+        return;
+    }
+    if (turn->facts->intent.row == 0) {
+        refuse(turn, IDEM_PROBLEM_NOT_FOUND);
+        return;
+    }
+    if (idem_intent_is_final(turn->facts->intent.state)) {
+        about_final(turn);
+        return;
+    }
+    switch (resolve->verdict) {
+    case IDEM_VERDICT_SUCCEEDED:
+        say_succeeded(turn);
+        return;
+    case IDEM_VERDICT_FAILED:
+        say_failed(turn);
+        return;
+    case IDEM_VERDICT_NOTED:
+        refuse(turn, IDEM_PROBLEM_STATE_CONFLICT);
+        return;
+    case IDEM_VERDICT_NONE:
+    case IDEM_VERDICT_COUNT:
+        break;
+    }
+    IDEM_UNREACHABLE();
+}

@@ -1,0 +1,100 @@
+/*
+ * service_internal.h - a running service from inside. Stays in this folder.
+ *
+ *   service.c        one loop, one step, the endings
+ *   service_open.c   how its parts are opened, in their order
+ *   service_watch.c  what it looks at once a second, and what it tells the edge and the log
+ *   service_reload.c what changes without a restart
+ */
+#ifndef IDEM_DAEMON_SERVICE_INTERNAL_H
+#define IDEM_DAEMON_SERVICE_INTERNAL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/stat.h>
+
+#include <uv.h>
+
+#include "api/api.h"
+#include "base/clock.h"
+#include "base/random.h"
+#include "daemon/parts.h"
+#include "daemon/service.h"
+#include "engine/engine.h"
+#include "net/server.h"
+#include "provider/http_port.h"
+#include "store/store.h"
+#include "transport/client.h"
+#include "worker/reaper.h"
+#include "worker/recovery.h"
+#include "worker/restore.h"
+
+#define IDEM_SERVICE_SIGNALS 3
+
+enum idem_service_phase {
+    IDEM_PHASE_SERVING = 0,
+    IDEM_PHASE_DRAINING, /* service_drain(): a first signal. */
+    IDEM_PHASE_HURRYING, /* service_hurry(): the grace is over, or a second signal. */
+    IDEM_PHASE_LEAVING,  /* service_leave(): idle; last answers are on their way. */
+    IDEM_PHASE_BROKEN,   /* service_break(): the store's word is worth nothing any more. */
+    IDEM_PHASE_CLOSED    /* service_close(): nothing is left to do. */
+};
+
+/* What was seen last, so that a change is one line of the log. */
+struct idem_service_watch {
+    int64_t looked_us; /* Monotonic. */
+    int64_t loop_lag_us;
+    bool disk_low;
+    bool clock_apart;
+    bool restored;
+    bool caught_up;
+};
+
+struct idem_service {
+    const struct idem_config *config;  /* Borrowed, as the source. */
+    struct idem_service_source source; /* Of the configuration, for a reload. */
+    struct idem_parts *parts;
+    struct idem_clock clock;
+    struct idem_random random;
+
+    uv_loop_t loop;
+    bool loop_open;
+    uv_async_t wake;
+    uv_prepare_t before;
+    uv_check_t after;
+    uv_timer_t timer;
+    uv_timer_t watch_timer;
+    uv_signal_t signals[IDEM_SERVICE_SIGNALS];
+
+    struct idem_http_client *client;
+    struct idem_port *port;
+    struct idem_store *store;
+    struct idem_engine *engine;
+    struct idem_api *api;
+    struct idem_recovery *recovery;
+    struct idem_reaper *reaper;
+    struct idem_restore *restore;
+    struct idem_server *server;
+
+    enum idem_service_phase phase;
+    int64_t phase_end_us;   /* Monotonic; when this phase is over whatever happens. */
+    struct stat store_file; /* As it was when the store was opened. */
+    int64_t started_us;     /* Monotonic. */
+    struct idem_service_watch watch;
+    enum idem_exit status;
+};
+
+/* service_open.c: everything, in the order in which it needs one another; nothing is closed. */
+enum idem_err idem_service_open(struct idem_service *service,
+                                struct idem_error *reterr) IDEM_MUST_CHECK;
+
+/* service_watch.c: one look; called once a second, and once before anything is served. */
+void idem_service_watch(struct idem_service *service);
+
+/* service_reload.c: on HUP. A configuration that cannot be used changes nothing. */
+void idem_service_reload(struct idem_service *service);
+
+/* service.c: from the store's threads. */
+void idem_service_store_woke(void *context);
+
+#endif /* IDEM_DAEMON_SERVICE_INTERNAL_H */

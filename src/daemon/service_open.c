@@ -1,0 +1,217 @@
+/*
+ * How a service's parts are opened. Each stands on those before it; what was opened when one of
+ * them fails is closed by idem_service_destroy().
+ */
+#include "daemon/service_internal.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "base/attr.h"
+#include "daemon/config.h"
+#include "daemon/log.h"
+#include "store/sqlite/sqlite.h"
+
+#define FILES_BESIDE       256 /* Descriptors for everything that is not a caller. */
+#define CONNECTIONS_A_HOST 64
+
+static enum idem_err parts_open(struct idem_service *service, struct idem_error *reterr)
+{
+    return idem_parts_create(service->config, &service->random, &service->parts, reterr);
+}
+
+static void on_wake(uv_async_t *handle)
+{
+    (void)handle; /* Its point is that the wait ended; the step follows. */
+}
+
+static enum idem_err loop_open(struct idem_service *service, struct idem_error *reterr)
+{
+    int rc = uv_loop_init(&service->loop);
+    if (rc != 0) {
+        return idem_error_set(reterr, IDEM_E_SYSTEM, "event loop: %s", uv_strerror(rc));
+    }
+    service->loop_open = true;
+    rc = uv_async_init(&service->loop, &service->wake, on_wake);
+    if (rc != 0) {
+        return idem_error_set(reterr, IDEM_E_SYSTEM, "event loop: %s", uv_strerror(rc));
+    }
+    (void)uv_prepare_init(&service->loop, &service->before); /* These four only fill structs. */
+    (void)uv_check_init(&service->loop, &service->after);
+    (void)uv_timer_init(&service->loop, &service->timer);
+    (void)uv_timer_init(&service->loop, &service->watch_timer);
+    service->before.data = service;
+    service->after.data = service;
+    service->watch_timer.data = service;
+    for (size_t i = 0; i < IDEM_ARRAY_COUNT(service->signals); i++) {
+        rc = uv_signal_init(&service->loop, &service->signals[i]);
+        if (rc != 0) {
+            return idem_error_set(reterr, IDEM_E_SYSTEM, "event loop: %s", uv_strerror(rc));
+        }
+        service->signals[i].data = service;
+    }
+    return IDEM_OK;
+}
+
+/* As many descriptors as the system lets us have; fewer than connections is worth a line. */
+static void files_raise(const struct idem_config *config)
+{
+    struct rlimit files;
+    if (getrlimit(RLIMIT_NOFILE, &files) != 0) {
+        return; /* Then the limit stays as it is, and accept says when it is reached. */
+    }
+    files.rlim_cur = files.rlim_max;
+    (void)setrlimit(RLIMIT_NOFILE, &files); /* Raising to the hard limit is always allowed. */
+    if (files.rlim_cur < (rlim_t)config->limits.connections + FILES_BESIDE) {
+        idem_log(IDEM_LOG_WARN, "few-descriptors",
+                 &IDEM_LOG_NUMBER("limit", (int64_t)files.rlim_cur), 1);
+    }
+}
+
+static enum idem_err port_open(struct idem_service *service, struct idem_error *reterr)
+{
+    size_t calls_max = idem_parts_calls_max(service->parts);
+    struct idem_http_client_options options = {
+        .loop = &service->loop,
+        .clock = &service->clock,
+        .calls_max = calls_max + 1, /* And one page of a listing. */
+        .connections_per_host_max = CONNECTIONS_A_HOST,
+    };
+    enum idem_err err = idem_http_client_create(&options, &service->client, reterr);
+    if (err != IDEM_OK) {
+        return err;
+    }
+    err = idem_http_port_create(service->client, service->parts->entries,
+                                service->parts->provider_count, calls_max, &service->port);
+    if (err != IDEM_OK) {
+        return idem_error_set(reterr, err, "no memory for calls to providers");
+    }
+    return IDEM_OK;
+}
+
+static enum idem_err store_open(struct idem_service *service, struct idem_error *reterr)
+{
+    struct idem_store_options options = {
+        .rules = &service->parts->rules,
+        .clock = &service->clock,
+        .wake = idem_service_store_woke,
+        .wake_context = service,
+        .effect_secret_check = service->parts->effect_secret_check,
+        .scope_rule = service->config->scope == IDEM_CONFIG_SCOPE_PRINCIPAL ? IDEM_STR("principal")
+                                                                            : IDEM_STR("endpoint"),
+        .restored = service->config->restored,
+    };
+    const char *path = service->config->store_path;
+    enum idem_err err = idem_sqlite_open(path, &options, &service->store, reterr);
+    if (err == IDEM_OK && stat(path, &service->store_file) != 0) {
+        err = idem_error_set(reterr, IDEM_E_SYSTEM, "cannot look at the store %s: %s", path,
+                             strerror(errno));
+    }
+    return err;
+}
+
+static enum idem_err engine_open(struct idem_service *service, struct idem_error *reterr)
+{
+    struct idem_engine_options options = idem_engine_options_default();
+    options.store = service->store;
+    options.port = service->port;
+    options.rules = &service->parts->rules;
+    options.clock = &service->clock;
+    options.random = &service->random;
+    options.requests_max = (size_t)service->config->limits.requests;
+    options.waiters_per_key_max = (size_t)service->config->limits.waiters_per_key;
+    options.sends_max = (size_t)service->config->limits.sends;
+    options.recoveries_max = (size_t)service->config->limits.recoveries;
+    options.cache_entries = (size_t)service->config->limits.cache_entries;
+    return idem_engine_create(&options, &service->engine, reterr);
+}
+
+static enum idem_err api_open(struct idem_service *service, struct idem_error *reterr)
+{
+    struct idem_api_options options = {
+        .engine = service->engine,
+        .rules = &service->parts->rules,
+        .clock = &service->clock,
+        .requests_max = (size_t)service->config->limits.requests,
+        .body_max = (size_t)service->config->limits.body_bytes,
+    };
+    idem_parts_api_options(service->parts, &options);
+    return idem_api_create(&options, &service->api, reterr);
+}
+
+static enum idem_err recovery_open(struct idem_service *service, struct idem_error *reterr)
+{
+    enum idem_err err = idem_recovery_create(service->engine, &service->clock, &service->recovery);
+    if (err != IDEM_OK) {
+        return idem_error_set(reterr, err, "no memory for the recovery worker");
+    }
+    return IDEM_OK;
+}
+
+static enum idem_err reaper_open(struct idem_service *service, struct idem_error *reterr)
+{
+    const struct idem_reaper_options options = {
+        .engine = service->engine,
+        .clock = &service->clock,
+        .horizon_us = service->store->horizon_us,
+    };
+    enum idem_err err = idem_reaper_create(&options, &service->reaper);
+    if (err != IDEM_OK) {
+        return idem_error_set(reterr, err, "no memory for the reaper");
+    }
+    return IDEM_OK;
+}
+
+static enum idem_err restore_open(struct idem_service *service, struct idem_error *reterr)
+{
+    const struct idem_restore_options options = {
+        .engine = service->engine,
+        .port = service->port,
+        .store = service->store,
+        .rules = &service->parts->rules,
+        .clock = &service->clock,
+    };
+    enum idem_err err = idem_restore_create(&options, &service->restore);
+    if (err != IDEM_OK) {
+        return idem_error_set(reterr, err, "no memory for the worker that follows a restore");
+    }
+    return IDEM_OK;
+}
+
+static enum idem_err server_open(struct idem_service *service, struct idem_error *reterr)
+{
+    const struct idem_config *config = service->config;
+    struct idem_server_options options = idem_server_options_default();
+    options.loop = &service->loop;
+    options.host = config->host;
+    options.port = config->port;
+    options.connections_max = (size_t)config->limits.connections;
+    options.head_max = (size_t)config->limits.head_bytes;
+    options.body_max = (size_t)config->limits.body_bytes;
+    options.head_timeout_us = config->timings.head_us;
+    options.body_timeout_us = config->timings.body_us;
+    options.idle_timeout_us = config->timings.idle_us;
+    options.write_timeout_us = config->timings.write_us;
+    options.ops = &idem_api_server_ops;
+    options.context = service->api;
+    enum idem_err err = idem_server_open(&options, &service->server, reterr);
+    if (err == IDEM_OK) {
+        idem_api_set_server(service->api, service->server);
+    }
+    return err;
+}
+
+enum idem_err idem_service_open(struct idem_service *service, struct idem_error *reterr)
+{
+    static enum idem_err (*const openers[])(struct idem_service *, struct idem_error *) = {
+        parts_open, loop_open,     port_open,   store_open,   engine_open,
+        api_open,   recovery_open, reaper_open, restore_open, server_open,
+    };
+    files_raise(service->config);
+    enum idem_err err = IDEM_OK;
+    for (size_t i = 0; err == IDEM_OK && i < IDEM_ARRAY_COUNT(openers); i++) {
+        err = openers[i](service, reterr);
+    }
+    return err;
+}

@@ -1,0 +1,130 @@
+/*
+ * What the service looks at once a second: the store's file, the disk, the workers. Each change is
+ * one line of the log, and the edge gets the figures for its metrics.
+ */
+#include "daemon/service_internal.h"
+
+#include <errno.h>
+#include <libgen.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/statvfs.h>
+
+#include "base/attr.h"
+#include "daemon/config.h"
+#include "daemon/log.h"
+
+/*
+ * Whether the store's name still leads to the file that is open. Otherwise every answer would rest
+ * on a file that nobody will find again.
+ */
+static void store_look(struct idem_service *service)
+{
+    const char *path = service->config->store_path;
+    struct stat file;
+    if (service->store->broken) {
+        return;
+    }
+    bool there = stat(path, &file) == 0;
+    if (!there || file.st_dev != service->store_file.st_dev ||
+        file.st_ino != service->store_file.st_ino) {
+        const struct idem_log_field fields[] = {
+            IDEM_LOG_TEXT("store", path),
+            IDEM_LOG_TEXT("now", there ? "another file" : strerror(errno)),
+        };
+        idem_log(IDEM_LOG_ERROR, "store-replaced", fields, IDEM_ARRAY_COUNT(fields));
+        idem_store_break(service->store);
+    }
+}
+
+/* New claims stop while the disk has less than the reserve: settling what runs still needs room. */
+static void disk_look(struct idem_service *service)
+{
+    char path[PATH_MAX];
+    (void)snprintf(path, sizeof(path), "%s", service->config->store_path); /* The store is open. */
+    struct statvfs disk;
+    if (statvfs(dirname(path), &disk) != 0) {
+        idem_log(IDEM_LOG_WARN, "disk-unreadable", &IDEM_LOG_TEXT("error", strerror(errno)), 1);
+        return;
+    }
+    bool low =
+        disk.f_bavail < (uint64_t)service->config->disk_reserve_bytes / (uint64_t)disk.f_frsize;
+    if (low != service->watch.disk_low) {
+        idem_log(low ? IDEM_LOG_ERROR : IDEM_LOG_INFO, low ? "disk-low" : "disk-enough", NULL, 0);
+        service->watch.disk_low = low;
+        idem_engine_set_reserve_low(service->engine, low);
+    }
+}
+
+/* How late this look is: as late as whatever else the loop had to do. */
+static void lag_look(struct idem_service *service)
+{
+    struct idem_service_watch *watch = &service->watch;
+    int64_t now_us = idem_clock_mono_us(&service->clock);
+    int64_t late_us = watch->looked_us == 0 ? 0 : now_us - watch->looked_us - IDEM_US_PER_SECOND;
+    watch->loop_lag_us = late_us > 0 ? late_us : 0;
+    watch->looked_us = now_us;
+}
+
+static void workers_look(struct idem_service *service)
+{
+    struct idem_service_watch *watch = &service->watch;
+    struct idem_reaper_stats reaper = idem_reaper_stats(service->reaper);
+    struct idem_restore_stats restore = idem_restore_stats(service->restore);
+    bool caught_up = idem_recovery_caught_up(service->recovery);
+
+    if (reaper.clock_apart != watch->clock_apart) {
+        idem_log(reaper.clock_apart ? IDEM_LOG_ERROR : IDEM_LOG_INFO,
+                 reaper.clock_apart ? "clock-apart" : "clock-trusted",
+                 &IDEM_LOG_NUMBER("horizon_us", reaper.horizon_us), 1);
+        watch->clock_apart = reaper.clock_apart;
+    }
+    if (restore.restored != watch->restored) {
+        const struct idem_log_field fields[] = {
+            IDEM_LOG_NUMBER("listed", (int64_t)restore.listed),
+            IDEM_LOG_TEXT("needs_operator", restore.needs_operator ? "yes" : "no"),
+        };
+        idem_log(IDEM_LOG_WARN, restore.restored ? "restored" : "restored-over", fields,
+                 IDEM_ARRAY_COUNT(fields));
+        watch->restored = restore.restored;
+    }
+    if (caught_up && !watch->caught_up) {
+        idem_log(IDEM_LOG_INFO, "caught-up", NULL, 0);
+        watch->caught_up = true;
+    }
+}
+
+static void gauges_tell(struct idem_service *service)
+{
+    struct idem_service_watch *watch = &service->watch;
+    struct idem_reaper_stats reaper = idem_reaper_stats(service->reaper);
+    struct idem_restore_stats restore = idem_restore_stats(service->restore);
+    const struct idem_api_gauges gauges = {
+        .version = IDEM_STR(IDEM_VERSION),
+        .uptime_us = idem_clock_mono_us(&service->clock) - service->started_us,
+        .loop_lag_us = watch->loop_lag_us,
+        .disk_low = watch->disk_low,
+        .reaper_expired = reaper.expired,
+        .reaper_removed = reaper.removed,
+        .reaper_horizon_us = reaper.horizon_us,
+        .clock_apart = reaper.clock_apart,
+        .restored = restore.restored,
+        .restore_needs_operator = restore.needs_operator,
+        .restore_from_us = restore.from_us,
+        .restore_begins_us = restore.begins_us,
+        .restore_listed = restore.listed,
+        .restore_failures = restore.failures,
+    };
+    idem_api_set_gauges(service->api, &gauges);
+    idem_api_set_ready(service->api, idem_recovery_caught_up(service->recovery));
+}
+
+void idem_service_watch(struct idem_service *service)
+{
+    lag_look(service);
+    store_look(service);
+    disk_look(service);
+    workers_look(service);
+    gauges_tell(service);
+}

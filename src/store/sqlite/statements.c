@@ -1,0 +1,255 @@
+/*
+ * The SQL of every statement.
+ *
+ * It is made from the column tables once, when a connection opens, and prepared for as long as that
+ * lives: preparing per call halves the rate. What a reader lists is chosen by partial indexes that
+ * hold only what is not over, so a million finished records cost it nothing; the tests ask SQLite's
+ * planner whether that is so.
+ */
+#include <assert.h>
+
+#include "store/sqlite/rows_internal.h"
+#include "store/sqlite/schema.h"
+
+static_assert(IDEM_PAYMENT_FAILED == 7, "schema.h, HOLDS_ORDER");
+static_assert(IDEM_PAYMENT_CANCELED == 8, "schema.h, HOLDS_ORDER");
+static_assert(IDEM_REFUND_FAILED == 3, "schema.h, HOLDS_REFUND");
+static_assert(IDEM_INTENT_COUNT == 8, "schema.h, intents.state");
+static_assert(IDEM_PAYMENT_COUNT == 10, "schema.h, payments.state");
+static_assert(IDEM_REFUND_COUNT == 4, "schema.h, refunds.state");
+static_assert(IDEM_SEND_COUNT == 5, "schema.h, sends.state");
+static_assert(offsetof(struct idem_intent, row) == 0, "handles come first");
+static_assert(offsetof(struct idem_payment, row) == 0, "handles come first");
+static_assert(offsetof(struct idem_refund, row) == 0, "handles come first");
+static_assert(offsetof(struct idem_stub, row) == 0, "handles come first");
+static_assert(offsetof(struct idem_credential_row, row) == 0, "handles come first");
+static_assert(offsetof(struct idem_entry, row) == 0, "handles come first");
+static_assert(IDEM_EFFECT_KIND_CHARGE == 1, "schema.h, MAKES_PAYMENT");
+static_assert(IDEM_EFFECT_KIND_AUTHORIZE == 2, "schema.h, MAKES_PAYMENT");
+static_assert(IDEM_EFFECT_KIND_COUNT == 6, "schema.h, stubs.kind");
+static_assert(IDEM_ROLE_COUNT == 3, "schema.h, credentials.role");
+static_assert(IDEM_INTENT_UNKNOWN == 3, "UNKNOWN_SINCE");
+static_assert(IDEM_INTENT_PARKED == 4, "UNKNOWN_SINCE");
+
+#define SQL_MAX 2048
+
+enum sql_shape {
+    SQL_PLAIN = 0,    /* The tail is all of it. */
+    SQL_SELECT,       /* Handle and columns of the table; tail: the condition. */
+    SQL_SELECT_BELOW, /* Columns of a table below intents. */
+    SQL_INSERT,       /* Columns of the table; tail: ON CONFLICT. */
+    SQL_INSERT_BELOW, /* Handle of the intent, then the columns. */
+    SQL_UPDATE        /* Columns that are not fixed; tail: the guard. */
+};
+
+struct sql {
+    enum sql_shape shape;
+    const struct idem_table *table;
+    const char *tail;
+};
+
+static const struct sql sqls[IDEM_SQLITE_STATEMENT_COUNT] = {
+    [IDEM_SQLITE_BEGIN] = { SQL_PLAIN, NULL, "BEGIN" },
+    [IDEM_SQLITE_COMMIT] = { SQL_PLAIN, NULL, "COMMIT" },
+    [IDEM_SQLITE_ROLLBACK] = { SQL_PLAIN, NULL, "ROLLBACK" },
+    [IDEM_SQLITE_INCARNATION] = { SQL_PLAIN, NULL,
+                                  "SELECT value FROM meta WHERE key = 'incarnation'" },
+    [IDEM_SQLITE_INTENT_BY_ROW] = { SQL_SELECT, &idem_table_intents, "row = ? AND scope = ?" },
+    [IDEM_SQLITE_INTENT_BY_ANY_ID] = { SQL_SELECT, &idem_table_intents, "id = ?" },
+    [IDEM_SQLITE_INTENT_BY_ID] = { SQL_SELECT, &idem_table_intents, "id = ? AND principal = ?" },
+    [IDEM_SQLITE_INTENT_BY_SCOPE] = { SQL_SELECT, &idem_table_intents, "scope = ?" },
+    [IDEM_SQLITE_PAYMENT_BY_ROW] = { SQL_SELECT, &idem_table_payments, "row = ?" },
+    [IDEM_SQLITE_PAYMENT_BY_ANY_ID] = { SQL_SELECT, &idem_table_payments, "id = ?" },
+    [IDEM_SQLITE_PAYMENT_BY_ID] = { SQL_SELECT, &idem_table_payments, "id = ? AND principal = ?" },
+    [IDEM_SQLITE_PAYMENT_HOLDER] = { SQL_SELECT, &idem_table_payments,
+                                     "principal = ? AND order_no = ?"
+                                     " AND " IDEM_SQLITE_HOLDS_ORDER },
+    [IDEM_SQLITE_PAYMENT_PAST] = { SQL_SELECT, &idem_table_payments,
+                                   "principal = ? AND order_no = ?"
+                                   " AND " IDEM_SQLITE_PAST_ORDER " ORDER BY row DESC LIMIT 1" },
+    [IDEM_SQLITE_REFUND_BY_ROW] = { SQL_SELECT, &idem_table_refunds, "row = ?" },
+    [IDEM_SQLITE_REFUND_BY_ID] = { SQL_SELECT, &idem_table_refunds, "id = ? AND principal = ?" },
+    [IDEM_SQLITE_REFUND_HOLDER] = { SQL_SELECT, &idem_table_refunds,
+                                    "payment_row = ? AND refund_no = ?"
+                                    " AND " IDEM_SQLITE_HOLDS_REFUND },
+    [IDEM_SQLITE_SENDS] = { SQL_SELECT_BELOW, &idem_table_sends, "intent_row = ? ORDER BY no" },
+    [IDEM_SQLITE_EVENTS] = { SQL_SELECT_BELOW, &idem_table_events,
+                             "intent_row = ? ORDER BY row DESC" },
+    [IDEM_SQLITE_EVENTS_TOTAL] = { SQL_PLAIN, NULL,
+                                   "SELECT count(*) FROM events WHERE intent_row = ?" },
+    [IDEM_SQLITE_DUE] = { SQL_PLAIN, NULL,
+                          "SELECT row, due_us, scope FROM intents INDEXED BY intents_due"
+                          " WHERE due_us > 0 AND due_us <= ? ORDER BY due_us, row LIMIT ?" },
+    [IDEM_SQLITE_DUE_NEXT] = { SQL_PLAIN, NULL,
+                               "SELECT due_us FROM intents INDEXED BY intents_due"
+                               " WHERE due_us > 0 AND due_us > ? ORDER BY due_us LIMIT 1" },
+    /* Whatever is not final has a due time: the index of those is the short way. */
+    [IDEM_SQLITE_LEFT] = { SQL_PLAIN, NULL,
+                           "SELECT row, due_us, scope FROM intents INDEXED BY intents_due"
+                           " WHERE due_us > 0 AND lease_end_us > 0 AND incarnation <> ?"
+                           " AND row > ? ORDER BY row LIMIT ?" },
+    [IDEM_SQLITE_REAP] = { SQL_PLAIN, NULL,
+                           "SELECT row, reap_us, scope FROM intents INDEXED BY intents_reap"
+                           " WHERE reap_us > 0 AND reap_us <= ? ORDER BY reap_us, row LIMIT ?" },
+    [IDEM_SQLITE_REAP_NEXT] = { SQL_PLAIN, NULL,
+                                "SELECT reap_us FROM intents INDEXED BY intents_reap"
+                                " WHERE reap_us > 0 AND reap_us > ? ORDER BY reap_us LIMIT 1" },
+    [IDEM_SQLITE_CASES] = { SQL_SELECT_BELOW, &idem_table_cases,
+                            "intent_row = ? ORDER BY row DESC" },
+    [IDEM_SQLITE_CASE_OPEN] = { SQL_SELECT_BELOW, &idem_table_cases,
+                                "intent_row = ? AND decided_us = 0 ORDER BY row DESC LIMIT 1" },
+    /* The rows of a page are chosen in the index alone; only they are fetched. */
+    [IDEM_SQLITE_ENTRIES] = { SQL_SELECT, &idem_table_entries,
+                              "row IN (SELECT row FROM intents INDEXED BY intents_due"
+                              " WHERE due_us > 0 AND row > ? AND state BETWEEN ? AND ?"
+                              " ORDER BY row LIMIT ?) ORDER BY row" },
+    [IDEM_SQLITE_ENTRIES_CASES] = { SQL_SELECT, &idem_table_entries,
+                                    "row IN (SELECT DISTINCT intent_row FROM cases"
+                                    " INDEXED BY cases_open WHERE decided_us = 0"
+                                    " AND intent_row > ? ORDER BY intent_row LIMIT ?)"
+                                    " ORDER BY row" },
+    [IDEM_SQLITE_ENTRIES_PAYMENT] = { SQL_SELECT, &idem_table_entries,
+                                      "payment_row > 0 AND payment_row = ? AND row > ?"
+                                      " ORDER BY row LIMIT ?" },
+    [IDEM_SQLITE_CREDENTIALS_PAGE] = { SQL_SELECT, &idem_table_credentials,
+                                       "row > ? ORDER BY row LIMIT ?" },
+    [IDEM_SQLITE_STATES] = { SQL_PLAIN, NULL,
+                             "SELECT state, count(*) FROM intents INDEXED BY intents_due"
+                             " WHERE due_us > 0 GROUP BY state" },
+    [IDEM_SQLITE_UNKNOWN_SINCE] = { SQL_PLAIN, NULL,
+                                    "SELECT min(unknown_since_us) FROM intents"
+                                    " INDEXED BY intents_due WHERE due_us > 0"
+                                    " AND state IN (3, 4) AND unknown_since_us > 0" },
+    [IDEM_SQLITE_CASES_OPEN] = { SQL_PLAIN, NULL,
+                                 "SELECT count(*) FROM cases INDEXED BY cases_open"
+                                 " WHERE decided_us = 0" },
+    [IDEM_SQLITE_STUBS_COUNT] = { SQL_PLAIN, NULL, "SELECT count(*) FROM stubs" },
+    [IDEM_SQLITE_PAGES] = { SQL_PLAIN, NULL, "PRAGMA page_count" },
+    [IDEM_SQLITE_PAGES_FREE] = { SQL_PLAIN, NULL, "PRAGMA freelist_count" },
+    [IDEM_SQLITE_STUB_BY_SCOPE] = { SQL_SELECT, &idem_table_stubs, "scope = ?" },
+    [IDEM_SQLITE_STUB_HOLDER] = { SQL_SELECT, &idem_table_stubs,
+                                  "entry = ? AND order_no = ? AND " IDEM_SQLITE_MAKES_PAYMENT
+                                  " ORDER BY row LIMIT 1" },
+    [IDEM_SQLITE_STUBS_OF_PAYMENT] = { SQL_SELECT, &idem_table_stubs,
+                                       "payment_effect_id = ? ORDER BY happened_us, row LIMIT ?" },
+    [IDEM_SQLITE_CREDENTIAL_BY_ID] = { SQL_SELECT, &idem_table_credentials, "id = ?" },
+    [IDEM_SQLITE_CREDENTIAL_BY_SECRET] = { SQL_SELECT, &idem_table_credentials,
+                                           "secret_sha256 = ?" },
+    [IDEM_SQLITE_META] = { SQL_PLAIN, NULL, "SELECT value FROM meta WHERE key = ?" },
+    [IDEM_SQLITE_INTENT_INSERT] = { SQL_INSERT, &idem_table_intents, "ON CONFLICT DO NOTHING" },
+    [IDEM_SQLITE_INTENT_UPDATE] = { SQL_UPDATE, &idem_table_intents, "row = ? AND version = ?" },
+    [IDEM_SQLITE_INTENT_DELETE] = { SQL_PLAIN, NULL,
+                                    "DELETE FROM intents WHERE row = ? AND version = ?" },
+    [IDEM_SQLITE_SENDS_DELETE] = { SQL_PLAIN, NULL, "DELETE FROM sends WHERE intent_row = ?" },
+    [IDEM_SQLITE_EVENTS_DELETE] = { SQL_PLAIN, NULL,
+                                    "DELETE FROM events WHERE intent_row = ? AND cause <> ?" },
+    [IDEM_SQLITE_CASES_DELETE] = { SQL_PLAIN, NULL, "DELETE FROM cases WHERE intent_row = ?" },
+    [IDEM_SQLITE_PAYMENT_INSERT] = { SQL_INSERT, &idem_table_payments, "ON CONFLICT DO NOTHING" },
+    [IDEM_SQLITE_PAYMENT_UPDATE] = { SQL_UPDATE, &idem_table_payments, "row = ? AND version = ?" },
+    [IDEM_SQLITE_REFUND_INSERT] = { SQL_INSERT, &idem_table_refunds, "ON CONFLICT DO NOTHING" },
+    [IDEM_SQLITE_REFUND_UPDATE] = { SQL_UPDATE, &idem_table_refunds, "row = ? AND version = ?" },
+    [IDEM_SQLITE_SEND_INSERT] = { SQL_INSERT_BELOW, &idem_table_sends, "ON CONFLICT DO NOTHING" },
+    [IDEM_SQLITE_SEND_UPDATE] = { SQL_UPDATE, &idem_table_sends, "intent_row = ? AND no = ?" },
+    [IDEM_SQLITE_EVENT_INSERT] = { SQL_INSERT_BELOW, &idem_table_events, "" },
+    [IDEM_SQLITE_CASE_INSERT] = { SQL_INSERT_BELOW, &idem_table_cases,
+                                  "ON CONFLICT (id) DO NOTHING" },
+    [IDEM_SQLITE_CASES_DECIDE] = { SQL_UPDATE, &idem_table_cases,
+                                   "intent_row = ? AND decided_us = 0" },
+    [IDEM_SQLITE_STUB_INSERT] = { SQL_INSERT, &idem_table_stubs, "ON CONFLICT DO NOTHING" },
+    [IDEM_SQLITE_STUB_UPDATE] = { SQL_UPDATE, &idem_table_stubs, "row = ? AND scope = ?" },
+    [IDEM_SQLITE_STUB_DELETE] = { SQL_PLAIN, NULL,
+                                  "DELETE FROM stubs WHERE row = ? AND scope = ?" },
+    [IDEM_SQLITE_STUBS_APPLY] = { SQL_PLAIN, NULL,
+                                  "UPDATE stubs SET applied = 1 WHERE payment_effect_id = ?"
+                                  " AND applied = 0" },
+    [IDEM_SQLITE_CREDENTIAL_INSERT] = { SQL_INSERT, &idem_table_credentials,
+                                        "ON CONFLICT DO NOTHING" },
+    [IDEM_SQLITE_CREDENTIAL_UPDATE] = { SQL_UPDATE, &idem_table_credentials,
+                                        "row = ? AND revoked_us = 0" },
+    [IDEM_SQLITE_META_WRITE] = { SQL_PLAIN, NULL,
+                                 "INSERT INTO meta (key, value) VALUES (?, ?)"
+                                 " ON CONFLICT (key) DO UPDATE SET value = excluded.value" },
+    [IDEM_SQLITE_GIVE_BACK] = { SQL_PLAIN, NULL, "PRAGMA incremental_vacuum(64)" },
+};
+
+static void select_print(const struct sql *sql, struct idem_buf *buf)
+{
+    const char *comma = sql->shape == SQL_SELECT ? "SELECT row," : "SELECT ";
+    for (size_t i = 0; i < sql->table->column_count; i++) {
+        idem_buf_printf(buf, "%s%s", comma, sql->table->columns[i].name);
+        comma = ",";
+    }
+    idem_buf_printf(buf, " FROM %s WHERE %s", sql->table->name, sql->tail);
+}
+
+static void insert_print(const struct sql *sql, struct idem_buf *buf)
+{
+    bool below = sql->shape == SQL_INSERT_BELOW;
+    idem_buf_printf(buf, "INSERT INTO %s (%s", sql->table->name, below ? "intent_row" : "");
+    const char *comma = below ? "," : "";
+    for (size_t i = 0; i < sql->table->column_count; i++) {
+        idem_buf_printf(buf, "%s%s", comma, sql->table->columns[i].name);
+        comma = ",";
+    }
+    idem_buf_printf(buf, ") VALUES (?");
+    for (size_t i = below ? 0 : 1; i < sql->table->column_count; i++) {
+        idem_buf_printf(buf, ",?");
+    }
+    idem_buf_printf(buf, ") %s", sql->tail);
+}
+
+static void update_print(const struct sql *sql, struct idem_buf *buf)
+{
+    idem_buf_printf(buf, "UPDATE %s SET ", sql->table->name);
+    const char *comma = "";
+    for (size_t i = 0; i < sql->table->column_count; i++) {
+        if (!sql->table->columns[i].fixed) {
+            idem_buf_printf(buf, "%s%s=?", comma, sql->table->columns[i].name);
+            comma = ",";
+        }
+    }
+    idem_buf_printf(buf, " WHERE %s", sql->tail);
+}
+
+static void sql_print(const struct sql *sql, struct idem_buf *buf)
+{
+    switch (sql->shape) {
+    case SQL_PLAIN:
+        idem_buf_printf(buf, "%s", sql->tail);
+        return;
+    case SQL_SELECT:
+    case SQL_SELECT_BELOW:
+        select_print(sql, buf);
+        return;
+    case SQL_INSERT:
+    case SQL_INSERT_BELOW:
+        insert_print(sql, buf);
+        return;
+    case SQL_UPDATE:
+        update_print(sql, buf);
+        return;
+    }
+}
+
+enum idem_err idem_sqlite_prepare(struct idem_sqlite_connection *connection,
+                                  enum idem_sqlite_statement index,
+                                  struct idem_error *reterr)
+{
+    struct sql sql = sqls[index];
+    if (index == IDEM_SQLITE_BEGIN && connection->writes) {
+        sql.tail = "BEGIN IMMEDIATE";
+    }
+    char memory[SQL_MAX];
+    struct idem_buf buf;
+    idem_buf_init(&buf, memory, sizeof(memory));
+    sql_print(&sql, &buf);
+    IDEM_ASSERT(!buf.full);
+
+    int rc = sqlite3_prepare_v3(connection->handle, memory, (int)buf.len, SQLITE_PREPARE_PERSISTENT,
+                                &connection->statements[index], NULL);
+    if (rc != SQLITE_OK) {
+        return idem_error_set(reterr, IDEM_E_STORE, "the store's tables cannot be used: %s",
+                              sqlite3_errmsg(connection->handle));
+    }
+    return IDEM_OK;
+}

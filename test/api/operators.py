@@ -1,0 +1,235 @@
+"""
+What an operator does from the command line, against the real service.
+
+Goal: `idem credential|list|show|resolve|erase|status` say what is true, do what they say, refuse
+with a sentence and an exit status of its own, and show no secret but once; a reload changes who may
+call and how much, and nothing when it is refused.
+
+Method: the program itself as a client of the program itself; the judge is the sandbox's ledger and
+what merchants are told afterwards. Usage: operators.py IDEM
+"""
+
+import json
+import pathlib
+import signal
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
+import harness  # noqa: E402
+from harness import BEARER, World  # noqa: E402
+
+USAGE, OTHER, REFUSED = 2, 1, 6
+MONEY = ("--amount", "100.00", "--currency", "CNY")
+
+
+def done(result, status=0):
+    assert result.returncode == status, (result.returncode, result.stdout, result.stderr)
+    return result.stdout if status == 0 else result.stderr
+
+
+def park(world, key, order_no):
+    """A payment that the provider has with another amount: parked at once. Gives its id."""
+    reply = world.pay(key, order_no, method="tok_wrong_amount")
+    assert (reply.status, reply.json()["state"]) == (202, "parked"), reply
+    return reply.json()["id"]
+
+
+def credentials(idem):
+    """A credential is made, shown once, used, rotated without losing a key, and revoked"""
+    world = World(idem)
+    try:
+        made = [
+            json.loads(
+                done(
+                    world.command(
+                        *("credential", "add", "--principal", "till", "--provider", "sandbox"),
+                        *("--label", label, "--json"),
+                    )
+                )
+            )
+            for label in ("old till", "new till")
+        ]
+        old, new = (one["bearer"] for one in made)
+        assert old != new
+        first = world.pay("k-1", "order-1", bearer=old)
+        assert first.status == 201, first
+        again = world.pay("k-1", "order-1", bearer=new)
+        assert (again.body, again.header("Idempotent-Replayed")) == (first.body, "true"), again
+        assert world.get("/v1/payments?order_no=order-1").status == 404, "another principal's"
+
+        listed = done(world.command("credential", "list"))
+        assert made[0]["id"] in listed and "old till" in listed, listed
+        assert done(world.command("credential", "revoke", made[0]["id"])).strip().endswith("revoked")
+        assert world.pay("k-1", "order-1", bearer=old).status == 401
+        assert world.pay("k-1", "order-1", bearer=new).body == first.body
+        done(world.command("credential", "revoke", made[0]["id"]))  # Again: nothing new.
+
+        assert world.stop() == 0
+        for name in ("idem.db", "idem.db-wal", "log"):
+            path = world.directory / name
+            kept = path.read_bytes() if path.exists() else b""
+            assert old.encode() not in kept and new.encode() not in kept, f"a bearer in {name}"
+        world.start()
+        world.wait_until(lambda: world.pay("k-1", "order-1", bearer=new).status == 201, "known")
+        assert world.pay("k-1", "order-1", bearer=old).status == 401
+        operator = json.loads(
+            done(
+                world.command(
+                    *("credential", "add", "--principal", "night", "--role", "operator", "--json")
+                )
+            )
+        )
+        done(world.command("list", bearer=operator["bearer"]))
+    finally:
+        world.close()
+
+
+def looks(idem):
+    """list, show and status say what is unknown, since when, why and what comes next"""
+    world = World(idem, {"wait_ms": 300})
+    try:
+        done(world.command("list"))
+        parked = park(world, "k-1", "order-1")
+        slow = world.pay("k-2", "order-2", [("Prefer", "respond-async")], method="tok_late_2")
+        assert slow.status == 202
+        listed = done(world.command("list"))
+        assert parked in listed and "shop" in listed and "100.00 CNY" in listed, listed
+        assert slow.json()["id"] in listed, listed
+        assert parked in done(world.command("list", "--state", "parked"))
+        assert parked not in done(world.command("list", "--state", "unknown"))
+        cases = done(world.command("list", "--state", "cases", "--json"))
+        entry = json.loads(cases.splitlines()[0])["operations"][0]
+        assert (entry["id"], entry["case"]["kind"]) == (parked, "mismatch"), entry
+        shown = done(world.command("show", parked))
+        for word in ("parked", "tok_", "payments.create", "mismatch", "timeline", "attempts"):
+            assert (word in shown) == (word != "tok_"), (word, shown)
+        assert "k-1" not in shown.split(), "no merchant's key"
+        paid = world.pay("k-3", "order-3").json()
+        assert world.post(f"/v1/payments/{paid['id']}/refunds", "r-1", {}).status == 201
+        of_payment = done(world.command("show", "--payment", paid["id"]))
+        assert of_payment.count("succeeded") == 2, of_payment
+        status = done(world.command("status"))
+        assert "parked" in status and "cases_open" in status, status
+        summary = json.loads(done(world.command("status", "--json")).splitlines()[0])
+        assert summary["operations"]["parked"] == 1 and summary["cases_open"] == 1, summary
+        assert summary["unknown_since"] is not None
+    finally:
+        world.close()
+
+
+def resolves(idem):
+    """A person's verdict ends what is parked, with a reason, once, and the caller hears of it"""
+    world = World(idem, {"wait_ms": 300})
+    try:
+        parked = park(world, "k-1", "order-1")
+        done(world.command("resolve", parked), USAGE)
+        wrong = world.command(
+            *("resolve", parked, "--verdict", "succeeded", "--reason", "seen"),
+            *("--amount", "7.00", "--currency", "CNY"),
+        )
+        assert "amount" in done(wrong, REFUSED)
+        early = world.command("resolve", parked, "--verdict", "failed", "--reason", "not there")
+        assert "may still arrive" in done(early, REFUSED), early
+        verdict = ("--verdict", "succeeded", "--reason", "statement of 29 November", *MONEY)
+        shown = done(world.command("resolve", parked, *verdict, "--reference", "pr-17"))
+        assert "succeeded" in shown and "statement of 29 November" in shown and "ops" in shown, shown
+        assert done(world.command("resolve", parked, *verdict, "--reference", "pr-17"))
+        told = world.pay("k-1", "order-1", method="tok_wrong_amount")
+        assert told.status == 201, told
+        assert done(world.command("list")).strip() == ""
+        assert (
+            done(world.command("resolve", parked, "--verdict", "failed", "--reason", "no"), REFUSED)
+            != ""
+        )
+        assert world.ledger(order_no="order-1")["executions"] == 1
+    finally:
+        world.close()
+
+
+def resolves_failed(idem):
+    """\"It did not happen\" is taken when nothing can arrive any more, and frees the order number"""
+    world = World(idem, {"entries": ("sandbox-plain",), "lease_ms": 3200, "wait_ms": 500})
+    try:
+        reply = world.pay(
+            "k-1", "order-1", method="tok_lose_request", more={"provider": "sandbox-plain"}
+        )
+        assert reply.status == 202, reply
+        world.wait_state("k-1", ("parked",))
+        operation = reply.json()["id"]
+
+        def failed():
+            return world.command(
+                *("resolve", operation, "--verdict", "failed", "--reason", "not on the statement")
+            )
+
+        world.wait_until(lambda: failed().returncode == 0, "nothing can arrive any more")
+        told = world.pay(
+            "k-1", "order-1", method="tok_lose_request", more={"provider": "sandbox-plain"}
+        )
+        assert (told.status, told.json()["effect"], told.json()["retry"]) == (
+            409,
+            "none",
+            "new-key",
+        ), told
+        again = world.pay("k-2", "order-1", more={"provider": "sandbox-plain"})
+        assert again.status == 201, again
+    finally:
+        world.close()
+
+
+def refusals(idem):
+    """Whoever may not, cannot; what cannot be understood is said so and asks nobody"""
+    world = World(idem)
+    try:
+        assert "does not allow" in done(world.command("list", bearer=BEARER), REFUSED)
+        assert done(world.command("list", bearer="nobody"), REFUSED)
+        assert done(world.command("show", "../credentials"), USAGE)
+        assert done(world.command("show"), USAGE)
+        assert done(world.command("list", "--state", "lost"), USAGE)
+        assert done(world.command("credential"), USAGE)
+        assert done(world.command("credential", "add"), USAGE)
+        assert done(world.command("show", "01977e3c-5e0a-7cc3-98c4-dc0c0c07398f"), REFUSED)
+        unheard = world.command("list", "--url", "http://127.0.0.1:9")
+        assert "Nothing was sent" in done(unheard, OTHER)
+        for command in ("list", "show", "resolve", "erase", "status", "credential"):
+            assert "usage:" in done(world.command(command, "--help"))
+    finally:
+        world.close()
+
+
+def reloads(idem):
+    """HUP changes who may call and how much, without a restart; a refused file changes nothing"""
+    world = World(idem)
+    try:
+        assert world.pay("k-1", "order-1").status == 201
+        pid = world.service.pid
+        path = world.config_path()
+        before = path.read_text()
+        path.write_text(before.replace(harness.sha256_hex(BEARER), harness.sha256_hex("new")))
+        world.service.send_signal(signal.SIGHUP)
+        world.wait_until(lambda: world.pay("k-1", "order-1").status == 401, "the old one is out")
+        assert world.pay("k-1", "order-1", bearer="new").status == 201
+        path.write_text(before.replace("limits = { ", "limits = { principal_rate = 1; "))
+        world.service.send_signal(signal.SIGHUP)
+        world.wait_until(lambda: world.pay("k-1", "order-1").status in (201, 429), "it is back")
+        world.wait_until(lambda: world.pay("k-1", "order-1").status == 429, "one a second")
+        limited = world.pay("k-1", "order-1")
+        assert limited.status == 429 and limited.header("Retry-After") is not None, limited
+        path.write_text("this is no configuration")
+        world.service.send_signal(signal.SIGHUP)
+        world.wait_until(lambda: "reload-refused" in world.log_text(), "it is said")
+        path.write_text(before)
+        world.service.send_signal(signal.SIGHUP)
+        world.wait_until(lambda: world.log_text().count('"reloaded"') == 3, "and works again")
+        assert world.pay("k-1", "order-1").status == 201
+        assert world.service.pid == pid and world.alive()
+    finally:
+        world.close()
+
+
+if __name__ == "__main__":
+    harness.run(
+        [credentials, looks, resolves, resolves_failed, refusals, reloads],
+        sys.argv[1],
+        sys.argv[2:],
+    )

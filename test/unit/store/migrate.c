@@ -1,0 +1,398 @@
+/*
+ * A store of an older version is brought forward.
+ *
+ * Goal: every row is still there and usable, the tables are those of a new store, an interruption at
+ * any place leaves one version or the other, and what must not be migrated is refused and left alone.
+ *
+ * Method: a file made from schema-1.sql, which that version wrote itself, with an intent in every
+ * state. Interruptions are real: a child process dies by SIGKILL at each crash point in turn.
+ */
+#include "store/sqlite/migrate.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/attr.h"
+#include "base/crash.h"
+#include "lib/test.h"
+#include "store/sqlite/sqlite_internal.h"
+#include "unit/store/fixture.h"
+
+static char *schema_1; /* The file's text. */
+
+static int text_read(const char *path)
+{
+    FILE *file = fopen(path, "r");
+    if (file == NULL || fseek(file, 0, SEEK_END) != 0) {
+        return -1;
+    }
+    long size = ftell(file);
+    rewind(file);
+    schema_1 = calloc(1, (size_t)size + 1);
+    size_t got = schema_1 == NULL ? 0 : fread(schema_1, 1, (size_t)size, file);
+    (void)fclose(file); /* It was only read. */
+    return got == (size_t)size ? 0 : -1;
+}
+
+static void outside(const struct fixture *fixture, const char *sql)
+{
+    sqlite3 *handle = NULL;
+    assert_int_equal(sqlite3_open(fixture->path, &handle), SQLITE_OK);
+    char *error = NULL;
+    if (sqlite3_exec(handle, sql, NULL, NULL, &error) != SQLITE_OK) {
+        fail_msg("%s", error);
+    }
+    assert_int_equal(sqlite3_close(handle), SQLITE_OK);
+}
+
+static int64_t number(const struct fixture *fixture, const char *sql)
+{
+    sqlite3 *handle = NULL;
+    sqlite3_stmt *statement = NULL;
+    assert_int_equal(sqlite3_open(fixture->path, &handle), SQLITE_OK);
+    assert_int_equal(sqlite3_prepare_v2(handle, sql, -1, &statement, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_step(statement), SQLITE_ROW);
+    int64_t value = sqlite3_column_int64(statement, 0);
+    assert_int_equal(sqlite3_finalize(statement), SQLITE_OK);
+    assert_int_equal(sqlite3_close(handle), SQLITE_OK);
+    return value;
+}
+
+static int setup(void **state)
+{
+    static struct fixture fixture;
+    fixture_init(&fixture, FIXTURE_SQLITE);
+    outside(&fixture, "PRAGMA journal_mode = WAL");
+    outside(&fixture, schema_1);
+    *state = &fixture;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    fixture_deinit(*state);
+    return 0;
+}
+
+static void hear(void *context, const char *line)
+{
+    size_t *lines = context;
+    assert_true(strlen(line) > 0);
+    *lines += 1;
+}
+
+static size_t lines_heard;
+static const struct idem_sqlite_listener listener = { .say = hear, .context = &lines_heard };
+
+static struct idem_sqlite_migrated migrate(struct fixture *fixture)
+{
+    struct idem_sqlite_migrated migrated = { .from = 0 };
+    struct idem_error error;
+    if (idem_sqlite_migrate(fixture->path, &listener, &migrated, &error) != IDEM_OK) {
+        fail_msg("%s", error.text);
+    }
+    return migrated;
+}
+
+static void expect_refused(struct fixture *fixture, const char *part)
+{
+    struct idem_sqlite_migrated migrated;
+    struct idem_error error = { .text = "" };
+    enum idem_err err = idem_sqlite_migrate(fixture->path, &listener, &migrated, &error);
+    assert_int_not_equal(err, IDEM_OK);
+    if (strstr(error.text, part) == NULL) {
+        fail_msg("expected \"%s\" in \"%s\"", part, error.text);
+    }
+}
+
+static struct idem_read *operation(struct fixture *fixture, const char *key)
+{
+    struct call call = { .item = { .answer = IDEM_STORE_NONE } };
+    call.outcome.intent.scope = fixture_scope("merchant-1", IDEM_ENDPOINT_PAYMENTS_CREATE, key);
+    call.outcome.intent.principal = IDEM_STR("merchant-1");
+    return fixture_operation(fixture, &call);
+}
+
+static void every_row_is_there_and_usable(void **state)
+{
+    static const struct {
+        const char *key;
+        enum idem_intent_state state;
+    } rows[] = {
+        { "succeeded", IDEM_INTENT_SUCCEEDED },
+        { "failed", IDEM_INTENT_FAILED },
+        { "dispatched", IDEM_INTENT_DISPATCHED },
+        { "claimed", IDEM_INTENT_CLAIMED },
+        { "unknown", IDEM_INTENT_UNKNOWN },
+        { "parked", IDEM_INTENT_PARKED },
+        { "released", IDEM_INTENT_RELEASED },
+        { "abandoned", IDEM_INTENT_FAILED },
+        { "parked-then-settled", IDEM_INTENT_SUCCEEDED },
+        { "contradicted", IDEM_INTENT_FAILED },
+        { "authorized", IDEM_INTENT_SUCCEEDED },
+        { "authorized-2", IDEM_INTENT_SUCCEEDED },
+    };
+    struct fixture *fixture = *state;
+    struct idem_sqlite_migrated migrated = migrate(fixture);
+    assert_int_equal(migrated.from, 1);
+    assert_int_equal(migrated.to, 2);
+    assert_true(migrated.rewritten);
+    assert_int_equal(number(fixture, "SELECT count(*) FROM intents"), 16);
+    assert_int_equal(number(fixture, "SELECT count(*) FROM payments"), 11);
+    assert_int_equal(number(fixture, "SELECT count(*) FROM refunds"), 2);
+    assert_int_equal(number(fixture, "SELECT count(*) FROM sends"), 14);
+    assert_int_equal(number(fixture, "SELECT count(*) FROM events"), 47);
+    assert_int_equal(number(fixture, "SELECT count(*) FROM cases"), 3);
+
+    fixture_open(fixture);
+    for (size_t i = 0; i < IDEM_ARRAY_COUNT(rows); i++) {
+        struct idem_read *read = operation(fixture, rows[i].key);
+        assert_int_equal(read->intent.state, rows[i].state);
+        EXPECT_TEXT(read->intent.key, rows[i].key);
+        assert_int_equal(read->intent.reap_us, read->intent.expires_us);
+        assert_int_equal(read->event_count, read->event_total);
+    }
+    struct idem_read *read = operation(fixture, "succeeded");
+    assert_int_equal(read->intent.answer.status, 201);
+    assert_true(read->intent.answer.body.len > 0);
+}
+
+/* The same request as that of version 1. */
+static void repeat(struct fixture *fixture, struct call *call, const char *key, bool impatient)
+{
+    struct order order = {
+        .principal = "merchant-1",
+        .key = key,
+        .order_no = key,
+        .description = "Two pairs of shoes",
+        .amount_minor = 1250,
+        .impatient = impatient,
+    };
+    call_pay(fixture, call, &order);
+    fixture_run_durable(fixture, call, 1);
+}
+
+static void open_work_goes_on(void **state)
+{
+    struct fixture *fixture = *state;
+    struct call call;
+    struct call settle;
+    (void)migrate(fixture);
+    fixture_open(fixture);
+    repeat(fixture, &call, "succeeded", false);
+    assert_true(call.outcome.release.replayed);
+    assert_int_equal(call.outcome.intent.answer.status, 201);
+    repeat(fixture, &call, "released", true);
+    assert_int_equal(call.outcome.release.kind, IDEM_RELEASE_SEND);
+    assert_int_equal(call.outcome.release.send_no, 2);
+
+    repeat(fixture, &call, "unknown", false);
+    assert_int_equal(call.outcome.release.kind, IDEM_RELEASE_WAIT);
+    call_evidence(fixture, &settle, &call, IDEM_SOURCE_QUERY, IDEM_OUTCOME_SUCCESS);
+    fixture_run_durable(fixture, &settle, 1);
+    assert_int_equal(settle.outcome.intent.state, IDEM_INTENT_SUCCEEDED);
+    assert_true(settle.outcome.intent.reap_us > 0);
+
+    struct idem_read *read = fixture_ask(fixture, IDEM_READ_LEFT, "");
+    fixture_read(fixture);
+    assert_true(read->due_count > 0); /* The leases of the former process are over. */
+}
+
+static void old_cases_are_open_only_where_somebody_must_look(void **state)
+{
+    struct fixture *fixture = *state;
+    (void)migrate(fixture);
+    fixture_open(fixture);
+    struct idem_read *read = fixture_ask(fixture, IDEM_READ_LIST, "");
+    read->filter = IDEM_LIST_CASES;
+    fixture_read(fixture);
+    assert_int_equal(read->entry_count, 2);
+    assert_int_equal(read->entries[0].state, IDEM_INTENT_PARKED);
+    assert_int_equal(read->entries[1].opened.kind, IDEM_CASE_CONTRADICTION);
+}
+
+/* Name, type and default of every column, in order, and every index. */
+static void shape_print(const char *path, char *ret_shape, size_t max)
+{
+    static const char sql[] =
+        "SELECT group_concat(t.name || '.' || c.name || ' ' || c.type || ' ' || c.\"notnull\", ';')"
+        " || (SELECT group_concat(name || ' ' || coalesce(sql, ''), ';') FROM"
+        "     (SELECT name, sql FROM sqlite_schema WHERE type = 'index' ORDER BY name))"
+        " FROM (SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite%'"
+        "       ORDER BY name) t, pragma_table_info(t.name) c";
+    sqlite3 *handle = NULL;
+    sqlite3_stmt *statement = NULL;
+    assert_int_equal(sqlite3_open(path, &handle), SQLITE_OK);
+    assert_int_equal(sqlite3_prepare_v2(handle, sql, -1, &statement, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_step(statement), SQLITE_ROW);
+    size_t len = 0;
+    for (const char *at = (const char *)sqlite3_column_text(statement, 0); *at != '\0'; at++) {
+        bool space = *at == ' ' || *at == '\n'; /* How a statement was broken does not matter. */
+        if (space && len > 0 && ret_shape[len - 1] == ' ') {
+            continue;
+        }
+        assert_true(len + 1 < max);
+        ret_shape[len++] = *at == '\n' ? ' ' : *at;
+    }
+    ret_shape[len] = '\0';
+    assert_int_equal(sqlite3_finalize(statement), SQLITE_OK);
+    assert_int_equal(sqlite3_close(handle), SQLITE_OK);
+}
+
+static void its_tables_are_those_of_a_new_store(void **state)
+{
+    static char migrated[16384];
+    static char made[16384];
+    static struct fixture fresh;
+    struct fixture *fixture = *state;
+    (void)migrate(fixture);
+    fixture_init(&fresh, FIXTURE_SQLITE);
+    fixture_open(&fresh);
+    fixture_close(&fresh);
+    shape_print(fixture->path, migrated, sizeof(migrated));
+    shape_print(fresh.path, made, sizeof(made));
+    assert_string_equal(migrated, made);
+    assert_int_equal(number(&fresh, "PRAGMA auto_vacuum"), 2);
+    assert_int_equal(number(fixture, "PRAGMA auto_vacuum"), 2);
+    fixture_deinit(&fresh);
+}
+
+static void running_it_again_changes_nothing(void **state)
+{
+    struct fixture *fixture = *state;
+    lines_heard = 0;
+    (void)migrate(fixture);
+    assert_int_equal(lines_heard, 1);
+    struct idem_sqlite_migrated again = migrate(fixture);
+    assert_int_equal(again.from, 2);
+    assert_int_equal(again.to, 2);
+    assert_false(again.rewritten);
+    assert_int_equal(lines_heard, 1);
+}
+
+static void a_rewrite_that_did_not_come_to_pass_is_made_later(void **state)
+{
+    struct fixture *fixture = *state;
+    (void)migrate(fixture);
+    outside(fixture, "PRAGMA journal_mode = DELETE; PRAGMA auto_vacuum = NONE; VACUUM;");
+    fixture_open(fixture); /* It can be served meanwhile. */
+    fixture_close(fixture);
+    struct idem_sqlite_migrated again = migrate(fixture);
+    assert_int_equal(again.from, 2);
+    assert_true(again.rewritten);
+    assert_int_equal(number(fixture, "PRAGMA auto_vacuum"), 2);
+}
+
+/* Migrates in a child that dies at `point`. False: it came to its end. */
+static bool child_dies(struct fixture *fixture, const char *point)
+{
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        struct idem_sqlite_migrated migrated;
+        struct idem_error error;
+        if (idem_crash_arm(point, &error) != IDEM_OK ||
+            idem_sqlite_migrate(fixture->path, &listener, &migrated, &error) != IDEM_OK) {
+            _exit(2);
+        }
+        _exit(0);
+    }
+    int status = 0;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    if (WIFEXITED(status)) {
+        assert_int_equal(WEXITSTATUS(status), 0);
+        return false;
+    }
+    assert_int_equal(WTERMSIG(status), SIGKILL);
+    return true;
+}
+
+static void an_interruption_leaves_one_version_or_the_other(void **state)
+{
+    struct fixture *fixture = *state;
+    static const char tables_2[] =
+        "SELECT count(*) FROM sqlite_schema WHERE name IN ('stubs', 'credentials', 'cases_open')";
+    char point[32];
+    int deaths = 0;
+    for (int step = 1;; step++) {
+        (void)snprintf(point, sizeof(point), "migrate-step:%d", step);
+        if (!child_dies(fixture, point)) {
+            break;
+        }
+        deaths += 1;
+        assert_int_equal(number(fixture, "SELECT value FROM meta WHERE key = 'schema_version'"), 1);
+        assert_int_equal(number(fixture, tables_2), 0);
+        assert_int_equal(number(fixture, "SELECT count(*) FROM intents"), 16);
+    }
+    assert_true(deaths >= 10);
+    assert_int_equal(number(fixture, tables_2), 3);
+}
+
+static void an_interruption_around_the_commit_too(void **state)
+{
+    struct fixture *fixture = *state;
+    static const char version[] = "SELECT value FROM meta WHERE key = 'schema_version'";
+    assert_true(child_dies(fixture, "migrate-commit-before"));
+    assert_int_equal(number(fixture, version), 1);
+    assert_true(child_dies(fixture, "migrate-commit-after"));
+    assert_int_equal(number(fixture, version), 2);
+    struct idem_sqlite_migrated rest = migrate(fixture);
+    assert_int_equal(rest.from, 2);
+    assert_true(rest.rewritten);
+    fixture_open(fixture);
+    assert_int_equal(operation(fixture, "parked")->intent.state, IDEM_INTENT_PARKED);
+}
+
+static void a_served_store_is_refused(void **state)
+{
+    struct fixture *fixture = *state;
+    (void)migrate(fixture);
+    fixture_open(fixture);
+    expect_refused(fixture, "another process serves");
+}
+
+static void what_is_no_older_store_is_refused_and_left_alone(void **state)
+{
+    struct fixture *fixture = *state;
+    outside(fixture, "UPDATE meta SET value = '3' WHERE key = 'schema_version'");
+    expect_refused(fixture, "has schema version 3 and this idem knows 2; there is no way back");
+    outside(fixture, "DELETE FROM meta WHERE key = 'schema_version'");
+    expect_refused(fixture, "is damaged or not a store");
+    outside(fixture, "PRAGMA application_id = 5");
+    expect_refused(fixture, "another program");
+
+    assert_int_equal(unlink(fixture->path), 0);
+    expect_refused(fixture, "No such file or directory");
+    assert_int_equal(access(fixture->path, F_OK), -1);
+    FILE *file = fopen(fixture->path, "w");
+    assert_non_null(file);
+    assert_int_equal(fclose(file), 0);
+    expect_refused(fixture, "is empty");
+}
+
+#define MIGRATE(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        MIGRATE(every_row_is_there_and_usable),
+        MIGRATE(open_work_goes_on),
+        MIGRATE(old_cases_are_open_only_where_somebody_must_look),
+        MIGRATE(its_tables_are_those_of_a_new_store),
+        MIGRATE(running_it_again_changes_nothing),
+        MIGRATE(a_rewrite_that_did_not_come_to_pass_is_made_later),
+        MIGRATE(an_interruption_leaves_one_version_or_the_other),
+        MIGRATE(an_interruption_around_the_commit_too),
+        MIGRATE(a_served_store_is_refused),
+        MIGRATE(what_is_no_older_store_is_refused_and_left_alone),
+    };
+    if (argc != 2 || text_read(argv[1]) != 0) {
+        (void)fprintf(stderr, "usage: test-store-migrate schema-1.sql\n");
+        return 2;
+    }
+    int failed = cmocka_run_group_tests_name("store migrate", tests, NULL, NULL);
+    free(schema_1);
+    return failed;
+}
