@@ -121,6 +121,7 @@ void idem_api_destroy(struct idem_api *api)
     free(api->own_credentials.read);
     free(api->admin_visits);
     free(api->reads);
+    free((void *)api->free);
     free(api->visits);
     free(api);
 }
@@ -137,18 +138,20 @@ static enum idem_err memory_take(struct idem_api *api, struct idem_error *reterr
     api->own_summary.read = calloc(1, sizeof(struct idem_read));
     api->admin_visits = calloc(IDEM_ADMIN_VISITS, sizeof(*api->admin_visits));
     api->reads = calloc(options->reads_max, sizeof(*api->reads));
+    api->free = (struct idem_visit **)calloc(options->requests_max, sizeof(struct idem_visit *));
     api->visits = calloc(options->requests_max, sizeof(*api->visits));
-    if (api->canonical == NULL || api->metrics == NULL || api->own_credentials.read == NULL ||
-        api->own_summary.read == NULL || api->admin_visits == NULL || api->reads == NULL ||
-        api->visits == NULL) {
+    if (api->free == NULL || api->canonical == NULL || api->metrics == NULL ||
+        api->own_credentials.read == NULL || api->own_summary.read == NULL ||
+        api->admin_visits == NULL || api->reads == NULL || api->visits == NULL) {
         free(api->visits);
         api->visits = NULL;
         return idem_error_set(reterr, IDEM_E_SYSTEM, "no memory for %zu requests",
                               options->requests_max);
     }
     for (size_t i = 0; i < options->requests_max; i++) {
-        idem_list_push(&api->free, &api->visits[i].node);
+        api->free[i] = &api->visits[i];
     }
+    api->free_count = options->requests_max;
     for (size_t i = 0; i < options->reads_max; i++) {
         idem_list_push(&api->free_reads, &api->reads[i].node);
     }
@@ -318,7 +321,7 @@ void idem_api_drain(struct idem_api *api)
 
 bool idem_api_idle(const struct idem_api *api)
 {
-    return api->free.count == api->options.requests_max &&
+    return api->free_count == api->options.requests_max &&
            api->admin_free.count == IDEM_ADMIN_VISITS && !api->own_credentials.running &&
            !api->own_summary.running;
 }

@@ -27,7 +27,6 @@ struct idem_api_read {
 
 /* A merchant's exchange. */
 struct idem_visit {
-    struct idem_list_node node; /* On the api's free list. */
     struct idem_exchange *exchange;
     struct idem_account *account; /* Its principal. */
     bool gone;                    /* Nobody reads the answer. The exchange's owner points here. */
@@ -81,9 +80,11 @@ struct idem_api {
     struct idem_digester *digester;
     struct idem_credentials credentials;
     struct idem_visit *visits;
-    struct idem_list free; /* Of struct idem_visit; last in, first out, so that few are warm. */
+    struct idem_visit **free; /* A stack, so that few are warm, and not in them: memory of a visit
+                                 that was never used is never touched. */
+    size_t free_count;
     struct idem_api_read *reads;
-    struct idem_list free_reads; /* Likewise. */
+    struct idem_list free_reads; /* Last in, first out. */
     struct idem_list done_reads;
     struct idem_admin_visit *admin_visits;
     struct idem_list admin_free; /* Likewise. */

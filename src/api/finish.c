@@ -63,7 +63,8 @@ void idem_visit_answer(struct idem_api *api, struct idem_visit *visit)
         visit->read = NULL;
     }
     idem_account_leave(visit->account);
-    idem_list_push_front(&api->free, &visit->node);
+    api->free[api->free_count] = visit;
+    api->free_count += 1;
 }
 
 void idem_visit_refuse(struct idem_api *api,

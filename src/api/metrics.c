@@ -217,6 +217,8 @@ static void batches_print(const struct idem_api *api, struct idem_buf *buf)
         sample(buf, "idem_commands_total", "answer", idem_store_answer_name(i), stats->answers[i]);
     }
     gauge(buf, "idem_queue_commands", "Commands that wait for a batch.", stats->queued);
+    gauge(buf, "idem_settles_stuck", "Outcomes that the store refused to write when last tried.",
+          stats->settles_stuck);
     family(buf, "idem_batch_commands", "histogram", "Commands of a batch.");
     histogram(buf, "idem_batch_commands", "", &stats->batch_commands, &batch_bounds);
     family(buf, "idem_commit_seconds", "histogram", "From handing a batch over to its answer.");

@@ -23,7 +23,9 @@
 #include "api/trace.h"
 #include "base/bug.h"
 
-static_assert(sizeof(struct idem_visit) <= 20 * 1024,
+#define VISIT_MAX 20480
+
+static_assert(sizeof(struct idem_visit) <= VISIT_MAX,
               "there are thousands of visits; what only some need has a pool of its own");
 
 bool idem_visit_body_parse(struct idem_api *api,
@@ -431,8 +433,8 @@ static struct idem_visit *visit_take(struct idem_api *api,
                                      const struct idem_caller *caller,
                                      const struct idem_route *route)
 {
-    struct idem_list_node *node = idem_list_pop(&api->free);
-    struct idem_visit *visit = IDEM_CONTAINER_OF(node, struct idem_visit, node);
+    api->free_count -= 1;
+    struct idem_visit *visit = api->free[api->free_count];
     visit->exchange = exchange;
     visit->account = caller->account;
     visit->route = *route;
@@ -462,7 +464,7 @@ static struct idem_visit *merchant_enter(struct idem_api *api,
         refuse_later(api, exchange, &fault, wait_us);
         return NULL;
     }
-    if (api->free.count == 0) {
+    if (api->free_count == 0) {
         idem_account_leave(caller->account);
         (void)idem_fault_set(&fault, IDEM_PROBLEM_UNAVAILABLE,
                              "Too many requests are being worked on.");

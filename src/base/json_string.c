@@ -203,9 +203,16 @@ static void add_string_byte(struct idem_buf *buf, unsigned char byte)
 void idem_json_add_string(struct idem_buf *buf, struct idem_str text)
 {
     idem_buf_add_char(buf, '"');
+    size_t from = 0; /* Of bytes that stand for themselves: they are added together. */
     for (size_t i = 0; i < text.len; i++) {
-        add_string_byte(buf, (unsigned char)text.data[i]);
+        unsigned char byte = (unsigned char)text.data[i];
+        if (byte < 0x20 || byte == '"' || byte == '\\') {
+            idem_buf_add(buf, idem_str_slice(text, from, i - from));
+            add_string_byte(buf, byte);
+            from = i + 1;
+        }
     }
+    idem_buf_add(buf, idem_str_slice(text, from, text.len));
     idem_buf_add_char(buf, '"');
 }
 

@@ -5,6 +5,9 @@
 #define IDEM_BASE_RANDOM_H
 
 #include <stddef.h>
+#include <stdint.h>
+
+#define IDEM_RANDOM_POOL 512
 
 struct idem_random;
 
@@ -12,8 +15,11 @@ struct idem_random_ops {
     void (*fill)(struct idem_random *random, void *ret_bytes, size_t size);
 };
 
+/* Belongs to one thread. */
 struct idem_random {
     const struct idem_random_ops *ops;
+    size_t left; /* How many bytes of the pool nobody has had: its first ones. */
+    uint8_t pool[IDEM_RANDOM_POOL];
 };
 
 void idem_random_fill(struct idem_random *random, void *ret_bytes, size_t size);

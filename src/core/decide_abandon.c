@@ -3,8 +3,8 @@
  *
  * An absent key gets a record that refuses whatever copy may still be on the wire, whatever its
  * fingerprint. A released one becomes the same: nothing executed and nothing ever will. Any other
- * state is left alone, since its effect may have happened, and the caller is shown what is there. In
- * an old copy only what is final is certain: the rest may have run since.
+ * state is left alone, since its effect may have happened, and the caller is shown what is there.
+ * In an old copy only what is final is certain: the rest may have run since.
  */
 #include "core/decide_internal.h"
 

@@ -1,7 +1,7 @@
 /*
- * Credentials. Whoever adds one chooses its id and its secret, so that adding is safe to repeat: the
- * same row again is the same credential. A secret belongs to one row for ever, also a revoked one,
- * and what is revoked stays so. Running the command again needs no token: the row itself says
+ * Credentials. Whoever adds one chooses its id and its secret, so that adding is safe to repeat:
+ * the same row again is the same credential. A secret belongs to one row for ever, also a revoked
+ * one, and what is revoked stays so. Running the command again needs no token: the row itself says
  * whether it was done.
  */
 #include "core/decide_internal.h"

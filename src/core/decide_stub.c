@@ -1,13 +1,13 @@
 /*
- * What an old copy has missed. The provider's listing names an effect; if its record is here, that is
- * evidence as any other (decide_evidence.c). If it is not, the effect becomes a stub under the scope
- * that its own id names, and the money of a known payment moves at once, so that nobody can promise
- * it a second time (P10).
+ * What an old copy has missed. The provider's listing names an effect; if its record is here, that
+ * is evidence as any other (decide_evidence.c). If it is not, the effect becomes a stub under the
+ * scope that its own id names, and the money of a known payment moves at once, so that nobody can
+ * promise it a second time (P10).
  *
- * The claim that comes under that scope later is the request that did it, or one that says so. It is
- * settled from the stub if both speak of the same thing. If they do not, or the rows here have no
- * room for it, a person gets it, with what the provider said as its effect. In no case is anything
- * sent: it has happened (P3).
+ * The claim that comes under that scope later is the request that did it, or one that says so. It
+ * is settled from the stub if both speak of the same thing. If they do not, or the rows here have
+ * no room for it, a person gets it, with what the provider said as its effect. In no case is
+ * anything sent: it has happened (P3).
  *
  * The stub goes in the same decision in which its intent comes, so it is used once.
  */
@@ -160,12 +160,11 @@ static void park(struct idem_turn *turn, enum idem_case_kind kind, struct idem_s
     turn->decision->release.kind = IDEM_RELEASE_WAIT;
 }
 
-/* The request would have the very effect that the provider names. */
+/* The request would have the very effect that the provider names: its id says the kind as well. */
 static bool is_same_effect(struct idem_turn *turn)
 {
-    const struct idem_stub *stub = &turn->facts->stub;
     enum idem_effect_kind kind = idem_claim_effect_kind(&turn->command->accept);
-    return stub->kind == kind && idem_str_equal(stub->effect_id, idem_claim_effect_id(turn, kind));
+    return idem_str_equal(turn->facts->stub.effect_id, idem_claim_effect_id(turn, kind));
 }
 
 static bool is_same_payment(struct idem_turn *turn, const struct idem_provider_rules *provider)
@@ -213,7 +212,7 @@ static void leave_row_of_stub(struct idem_turn *turn, const struct idem_provider
     end_row(turn);
 }
 
-/* The payment as the provider made it, with all that was done to it since. False: it does not fit. */
+/* The payment as the provider made it, with what was done to it since. False: it does not fit. */
 static bool make_payment(struct idem_turn *turn, struct idem_payment *payment)
 {
     const struct idem_facts *facts = turn->facts;

@@ -42,9 +42,10 @@
  *
  * RELEASED means here also: PARKED without a reservation (problem NOT_EXECUTED).
  *
- * For evidence of source LISTING about an absent intent, `payment` is that of the intent whose scope
- * is evidence.payment_scope. For CREDENTIAL and MARK nothing else is read. A decision may write a
- * stub and a payment, a credential or a mark without an intent: its row is 0 and its state NONE.
+ * For evidence of source LISTING about an absent intent, `payment` is that of the intent whose
+ * scope is evidence.payment_scope. For CREDENTIAL and MARK nothing else is read. A decision may
+ * write a stub and a payment, a credential or a mark without an intent: its row is 0 and its state
+ * NONE.
  */
 struct idem_facts {
     struct idem_intent intent;

@@ -29,6 +29,7 @@ void idem_outcome_take(struct idem_outcome *outcome, const struct idem_decision 
 {
     outcome->release = decision->release;
     outcome->intent = decision->intent.row;
+    outcome->opened = decision->opened.kind;
     outcome->parked = false;
     for (size_t i = 0; i < decision->event_count; i++) {
         outcome->parked = outcome->parked || decision->events[i].kind == IDEM_EVENT_PARKED;
@@ -42,5 +43,6 @@ void idem_outcome_copy(struct idem_outcome *outcome, const struct idem_outcome *
     outcome->release = from->release;
     outcome->intent = from->intent;
     outcome->parked = from->parked;
+    outcome->opened = from->opened;
     keep_text(outcome);
 }

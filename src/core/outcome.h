@@ -15,11 +15,12 @@ struct idem_outcome {
     struct idem_release release;
     /*
      * The intent as it stands after the commit; row 0 and state NONE if the command was about none,
-     * state NONE if it was removed. Text of answer, effect, trace and principal is kept in `memory`;
-     * key is empty.
+     * state NONE if it was removed. Text of answer, effect, trace and principal is kept in
+     * `memory`; key is empty.
      */
     struct idem_intent intent;
-    bool parked; /* By this command. */
+    bool parked;                /* By this command. */
+    enum idem_case_kind opened; /* Likewise; NONE: no case. */
     struct idem_buf kept;
     char memory[IDEM_OUTCOME_MEMORY_MAX];
 };

@@ -1,6 +1,7 @@
 /*
- * The end of an intent by evidence. A reservation becomes a sum or goes back, the answer is rendered
- * from the rows as they will stand, and if a person had the intent, its case is decided with it.
+ * The end of an intent by evidence. A reservation becomes a sum or goes back, the answer is
+ * rendered from the rows as they will stand, and if a person had the intent, its case is decided
+ * with it.
  */
 #include "core/settle.h"
 

@@ -4,8 +4,8 @@
  * A backup that turns out to be useless when it is needed is worse than none, so this one is not
  * given its name before everything that can be known is known: the copy passes SQLite's check, the
  * secrets can be read and are those under which the records were made, and both are flushed. Until
- * then they are called FILE.part and FILE.secrets.part; what an interrupted backup leaves under these
- * names is used again by the next one. FILE gets its name last: if it is there, all is.
+ * then they are called FILE.part and FILE.secrets.part; what an interrupted backup leaves under
+ * these names is used again by the next one. FILE gets its name last: if it is there, all is.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,9 +1,9 @@
 /*
  * idem migrate: brings a store to the schema version of this program.
  *
- * Explicit and never part of serving: it cannot be undone, so somebody makes a backup first. It takes
- * the locks of serving, so it is refused while the store is served, and running it again is safe at
- * any time.
+ * Explicit and never part of serving: it cannot be undone, so somebody makes a backup first. It
+ * takes the locks of serving, so it is refused while the store is served, and running it again is
+ * safe at any time.
  */
 #include <getopt.h>
 #include <stdio.h>
@@ -16,14 +16,15 @@
 static const char help[] =
     "usage: idem migrate --store sqlite:PATH\n"
     "\n"
-    "Brings a store that an older idem wrote to the form that this one serves. Stop the service and\n"
-    "make a backup first (idem backup): there is no way back. Running it again is safe.\n"
+    "Brings a store that an older idem wrote to the form that this one serves. Stop the\n"
+    "service and make a backup first (idem backup): there is no way back. Running it again is\n"
+    "safe.\n"
     "\n"
     "  -s, --store STORE  the store\n"
     "  -h, --help         this text\n"
     "\n"
-    "Exit status: 0 done, or nothing to do; 2 command line; 4 it cannot be done, and the store is as\n"
-    "it was unless the message says otherwise.\n";
+    "Exit status: 0 done, or nothing to do; 2 command line; 4 it cannot be done, and the store\n"
+    "is as it was unless the message says otherwise.\n";
 
 struct options {
     const char *path;

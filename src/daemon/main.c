@@ -2,9 +2,11 @@
  * idem - a service that makes it safe to retry what moves money.
  *
  * What happens here happens before any thread exists: the crash point for tests is armed, SIGPIPE
- * is ignored (a peer that has gone is an answer of write, not a reason to die), and files that are
- * made from now on belong to this user alone.
+ * is ignored (a peer that has gone is an answer of write, not a reason to die), files that are made
+ * from now on belong to this user alone, and the heap keeps a little of what is freed: else each
+ * request would take a page from the system and give it back.
  */
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,14 +26,12 @@ static const char help[] =
     "  check-config  whether a configuration can be used; what can be set\n"
     "  backup        copy a store and its secrets, also while it is served\n"
     "  migrate       bring an older store to this version\n"
-    "\n"
     "  status        how a running service stands\n"
     "  list          what is in flight, unknown or in front of a person\n"
     "  show          one operation, or all of a payment\n"
     "  resolve       a person's evidence about an operation\n"
     "  erase         forget stored answers before retention does\n"
     "  credential    who may call: add, list, revoke\n"
-    "\n"
     "  sandbox       a payment provider that misbehaves on request\n"
     "  version       what this is\n"
     "  help          this text\n"
@@ -70,6 +70,9 @@ static const struct {
     { "--help", command_help },          { "-h", command_help },
 };
 
+#define HEAP_KEPT (4 << 20)
+#define HEAP_STEP (256 << 10)
+
 int main(int argc, char **argv)
 {
     struct idem_error error;
@@ -79,6 +82,8 @@ int main(int argc, char **argv)
     }
     (void)signal(SIGPIPE, SIG_IGN); /* It cannot fail for a signal that exists. */
     (void)umask(S_IRWXG | S_IRWXO);
+    (void)mallopt(M_TRIM_THRESHOLD, HEAP_KEPT); /* Without them it is only slower. */
+    (void)mallopt(M_TOP_PAD, HEAP_STEP);
 
     for (size_t i = 0; argc > 1 && i < IDEM_ARRAY_COUNT(commands); i++) {
         if (strcmp(argv[1], commands[i].name) == 0) {

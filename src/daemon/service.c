@@ -159,6 +159,7 @@ static void service_step(struct idem_service *service)
     idem_restore_step(service->restore);
     idem_engine_step(service->engine); /* What the workers handed over begins now. */
     idem_api_step(service->api);
+    idem_service_tell_news(service);
     phase_step(service);
 }
 

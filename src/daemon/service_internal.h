@@ -4,6 +4,7 @@
  *   service.c        one loop, one step, the endings
  *   service_open.c   how its parts are opened, in their order
  *   service_watch.c  what it looks at once a second, and what it tells the edge and the log
+ *   service_news.c   what became of intents, as lines of the log
  *   service_reload.c what changes without a restart
  */
 #ifndef IDEM_DAEMON_SERVICE_INTERNAL_H
@@ -90,6 +91,9 @@ enum idem_err idem_service_open(struct idem_service *service,
 
 /* service_watch.c: one look; called once a second, and once before anything is served. */
 void idem_service_watch(struct idem_service *service);
+
+/* service_news.c: what became of intents, as lines of the log. */
+void idem_service_tell_news(struct idem_service *service);
 
 /* service_reload.c: on HUP. A configuration that cannot be used changes nothing. */
 void idem_service_reload(struct idem_service *service);

@@ -13,8 +13,9 @@
 #include "daemon/log.h"
 #include "store/sqlite/sqlite.h"
 
-#define FILES_BESIDE       256 /* Descriptors for everything that is not a caller. */
+#define FILES_BESIDE       256 /* Descriptors beside callers and calls; refused callers too. */
 #define CONNECTIONS_A_HOST 64
+#define NEWS_MAX           1024 /* Between two steps; what does not fit is counted. */
 
 static enum idem_err parts_open(struct idem_service *service, struct idem_error *reterr)
 {
@@ -54,19 +55,32 @@ static enum idem_err loop_open(struct idem_service *service, struct idem_error *
     return IDEM_OK;
 }
 
-/* As many descriptors as the system lets us have; fewer than connections is worth a line. */
-static void files_raise(const struct idem_config *config)
+/*
+ * As many descriptors as the system lets us have, and never so many callers that none is left for
+ * the store and the providers.
+ */
+static size_t connections_fit(const struct idem_service *service)
 {
+    int64_t wanted = service->config->limits.connections;
     struct rlimit files;
     if (getrlimit(RLIMIT_NOFILE, &files) != 0) {
-        return; /* Then the limit stays as it is, and accept says when it is reached. */
+        return (size_t)wanted; /* Then the limit stays as it is; accept says when it is reached. */
     }
     files.rlim_cur = files.rlim_max;
     (void)setrlimit(RLIMIT_NOFILE, &files); /* Raising to the hard limit is always allowed. */
-    if (files.rlim_cur < (rlim_t)config->limits.connections + FILES_BESIDE) {
-        idem_log(IDEM_LOG_WARN, "few-descriptors",
-                 &IDEM_LOG_NUMBER("limit", (int64_t)files.rlim_cur), 1);
+    int64_t beside = FILES_BESIDE + (int64_t)idem_parts_calls_max(service->parts);
+    int64_t room = files.rlim_cur > INT32_MAX ? INT32_MAX : (int64_t)files.rlim_cur - beside;
+    if (room >= wanted) {
+        return (size_t)wanted;
     }
+    room = room > 1 ? room : 1;
+    const struct idem_log_field fields[] = {
+        IDEM_LOG_NUMBER("descriptors", (int64_t)files.rlim_cur),
+        IDEM_LOG_NUMBER("connections", room),
+        IDEM_LOG_NUMBER("wanted", wanted),
+    };
+    idem_log(IDEM_LOG_WARN, "few-descriptors", fields, IDEM_ARRAY_COUNT(fields));
+    return (size_t)room;
 }
 
 static enum idem_err port_open(struct idem_service *service, struct idem_error *reterr)
@@ -124,6 +138,7 @@ static enum idem_err engine_open(struct idem_service *service, struct idem_error
     options.sends_max = (size_t)service->config->limits.sends;
     options.recoveries_max = (size_t)service->config->limits.recoveries;
     options.cache_entries = (size_t)service->config->limits.cache_entries;
+    options.news_max = NEWS_MAX;
     return idem_engine_create(&options, &service->engine, reterr);
 }
 
@@ -186,7 +201,7 @@ static enum idem_err server_open(struct idem_service *service, struct idem_error
     options.loop = &service->loop;
     options.host = config->host;
     options.port = config->port;
-    options.connections_max = (size_t)config->limits.connections;
+    options.connections_max = connections_fit(service);
     options.head_max = (size_t)config->limits.head_bytes;
     options.body_max = (size_t)config->limits.body_bytes;
     options.head_timeout_us = config->timings.head_us;
@@ -208,7 +223,6 @@ enum idem_err idem_service_open(struct idem_service *service, struct idem_error 
         parts_open, loop_open,     port_open,   store_open,   engine_open,
         api_open,   recovery_open, reaper_open, restore_open, server_open,
     };
-    files_raise(service->config);
     enum idem_err err = IDEM_OK;
     for (size_t i = 0; err == IDEM_OK && i < IDEM_ARRAY_COUNT(openers); i++) {
         err = openers[i](service, reterr);

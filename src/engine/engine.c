@@ -69,8 +69,9 @@ enum idem_err idem_engine_create(const struct idem_engine_options *options,
     engine->batches = calloc(engine->batch_count, sizeof(*engine->batches));
     engine->flights = calloc(engine->flight_count, sizeof(*engine->flights));
     engine->call_stats = calloc(options->rules->provider_count + 1, sizeof(*engine->call_stats));
-    bool has_memory =
-        engine->batches != NULL && engine->flights != NULL && engine->call_stats != NULL;
+    engine->news = calloc(options->news_max + 1, sizeof(*engine->news));
+    bool has_memory = engine->batches != NULL && engine->flights != NULL &&
+                      engine->call_stats != NULL && engine->news != NULL;
     enum idem_err err = has_memory ? IDEM_OK : IDEM_E_SYSTEM;
     if (err == IDEM_OK) {
         err = idem_cache_create(options->cache_entries, &engine->cache);
@@ -96,6 +97,7 @@ void idem_engine_destroy(struct idem_engine *engine)
     IDEM_ASSERT(engine->tasks == 0);
     idem_live_destroy(engine->live);
     idem_cache_destroy(engine->cache);
+    free(engine->news);
     free(engine->call_stats);
     free(engine->flights);
     free(engine->batches);
@@ -308,6 +310,7 @@ static void item_came_back(struct idem_engine *engine, struct idem_store_item *i
     if (item->answer == IDEM_STORE_DURABLE) {
         engine->pause_us = 0;
         idem_tally_durable(engine, item);
+        idem_news_tell(engine, item);
     }
     switch ((enum idem_owner)item->owner) {
     case IDEM_OWNER_REQUEST:

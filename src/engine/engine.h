@@ -42,6 +42,7 @@ struct idem_engine_options {
     size_t sends_max;      /* Intents on the wire at once for callers. */
     size_t recoveries_max; /* Intents that workers act on at once. */
     size_t cache_entries;  /* Final answers kept for replay; 0: none. */
+    size_t news_max;       /* News kept until they are taken; 0: none. */
 };
 
 struct idem_engine_options idem_engine_options_default(void);
@@ -161,6 +162,34 @@ bool idem_engine_quiet(const struct idem_engine *engine);
 
 /* Nothing is in flight any more, reads neither. */
 bool idem_engine_idle(const struct idem_engine *engine);
+
+/* What became of an intent, as a log may tell it: no key and no text of anybody's. */
+enum idem_news_kind {
+    IDEM_NEWS_NONE = 0,
+    IDEM_NEWS_UNKNOWN, /* Its outcome is not known, from now on. */
+    IDEM_NEWS_CASE,    /* A case was opened: a person must look. */
+    IDEM_NEWS_ENDED,   /* SUCCEEDED, FAILED or RELEASED. */
+    IDEM_NEWS_COUNT
+};
+
+struct idem_news {
+    enum idem_news_kind kind;
+    struct idem_uid id; /* The operation's public name. */
+    enum idem_endpoint endpoint;
+    enum idem_intent_state state;
+    enum idem_problem problem;  /* Of an end; NONE: it succeeded. */
+    enum idem_case_kind opened; /* CASE. */
+    int64_t age_us;             /* Since its claim. */
+    int64_t unknown_us;         /* How long its outcome was not known; 0: it always was. */
+    char entry[IDEM_ENTRY_MAX + 1];
+    char trace[IDEM_TRACE_MAX + 1];
+};
+
+/* Moves out the oldest, at most `max`; how many. `ret_lost`: how many did not fit since. */
+size_t idem_engine_take_news(struct idem_engine *engine,
+                             struct idem_news *ret_news,
+                             size_t max,
+                             uint64_t *ret_lost);
 
 /* What was said to one provider entry, and what came back. */
 struct idem_call_stats {

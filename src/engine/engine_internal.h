@@ -76,6 +76,10 @@ struct idem_engine {
     bool hurried;
     struct idem_engine_stats stats;
     struct idem_call_stats *call_stats; /* One for every entry of the rules' providers. */
+    struct idem_news *news;             /* A ring of options.news_max. */
+    size_t news_first;
+    size_t news_count;
+    uint64_t news_lost;
 };
 
 /* flight.c */
@@ -122,11 +126,17 @@ void idem_task_end_queued(struct idem_engine *engine, struct idem_task *task);
 
 /* tally.c: each number of the stats is counted in one place; these are what needs a thought. */
 
+/* True if this command, which is durable, brought its intent to an end, or parked it. */
+bool idem_tally_made_end(const struct idem_outcome *outcome, const struct idem_command *command);
+
 /* A command is durable: did it bring its intent to an end? */
 void idem_tally_durable(struct idem_engine *engine, const struct idem_store_item *item);
 
 /* A call came back from the port. */
 void idem_tally_call(struct idem_engine *engine, const struct idem_flight *flight);
+
+/* news.c: a command is durable; what a log may want to tell about it. */
+void idem_news_tell(struct idem_engine *engine, const struct idem_store_item *item);
 
 /* request.c */
 

@@ -9,7 +9,7 @@
  */
 #include "engine/engine_internal.h"
 
-static bool made_end(const struct idem_outcome *outcome, const struct idem_command *command)
+bool idem_tally_made_end(const struct idem_outcome *outcome, const struct idem_command *command)
 {
     const struct idem_intent *intent = &outcome->intent;
     if (!idem_uid_equal(intent->last_command, command->token)) {
@@ -28,7 +28,7 @@ void idem_tally_durable(struct idem_engine *engine, const struct idem_store_item
 {
     const struct idem_intent *intent = &item->outcome->intent;
     struct idem_engine_stats *stats = &engine->stats;
-    if (!made_end(item->outcome, &item->command)) {
+    if (!idem_tally_made_end(item->outcome, &item->command)) {
         return;
     }
     stats->ended[intent->state] += 1;

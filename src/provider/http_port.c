@@ -175,7 +175,7 @@ static enum idem_err port_submit(struct idem_port *port, struct idem_call *call)
     }
     if (err != IDEM_OK) {
         carrier->call = NULL;
-        idem_list_push(&http->idle, &carrier->node);
+        idem_list_push_front(&http->idle, &carrier->node);
         return err;
     }
     call->carrier = carrier;
@@ -267,7 +267,7 @@ static void call_finish(struct http_port *http, struct carrier *carrier)
     evidence_fill(call, carrier->entry->rules, &read);
     call->carrier = NULL;
     carrier->call = NULL;
-    idem_list_push(&http->idle, &carrier->node);
+    idem_list_push_front(&http->idle, &carrier->node);
     idem_list_push(&http->done, &call->node);
 }
 

@@ -15,7 +15,7 @@
 #include "core/intent.h"
 #include "core/payment.h"
 #include "core/stub.h"
-#include "store/store.h"
+#include "store/look.h"
 
 static_assert(sizeof(enum idem_intent_state) == sizeof(uint32_t), "enums are stored as U32");
 static_assert(sizeof(struct idem_uid) == 16, "BYTES_16");

@@ -2,8 +2,8 @@
  * run.h - how a batch of commands runs, whichever backend holds the rows.
  *
  * Stamp, begin, and for each command: fetch its facts, decide, apply the writes; then one commit.
- * The run itself knows two things of the store that only its own writes change: how many stubs there
- * are, and whether the restored mode lasts.
+ * The run itself knows two things of the store that only its own writes change: how many stubs
+ * there are, and whether the restored mode lasts.
  *
  * A miss undoes all of it and every command runs alone, deciding anew as often as its facts move,
  * at most IDEM_STORE_TRIES_MAX times.

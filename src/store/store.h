@@ -32,25 +32,11 @@
 #include "base/list.h"
 #include "core/decision.h"
 #include "core/outcome.h"
+#include "store/answer.h"
+#include "store/look.h"
 
 #define IDEM_STORE_BATCH_MAX 256
 #define IDEM_STORE_TRIES_MAX 5
-
-/* What is known about a batch. Nothing else can be said. */
-enum idem_store_answer {
-    IDEM_STORE_NONE = 0,
-    IDEM_STORE_DURABLE,
-    IDEM_STORE_CONFLICT, /* Rows kept moving under it; nothing was written. Submit again. */
-    IDEM_STORE_NOTHING,  /* Refused (full, read-only, busy); nothing was written. Submit again. */
-    /*
-     * COMMIT was not answered cleanly: run the same commands again (same now, ids, tokens, noise)
-     * until one run is DURABLE. Reading proves nothing.
-     */
-    IDEM_STORE_UNKNOWN,
-    IDEM_STORE_WRONG_NODE, /* This node must not write or answer; nothing was written. */
-    IDEM_STORE_DOWN,       /* Not reachable; nothing was written. */
-    IDEM_STORE_ANSWER_COUNT
-};
 
 /* One command on its way through the store. Embed it; the store fills `outcome` and `answer`. */
 struct idem_store_item {
@@ -66,120 +52,6 @@ struct idem_store_batch {
     struct idem_list_node node;    /* The store's, while it owns the batch. */
     struct idem_list items;        /* Of struct idem_store_item; at most IDEM_STORE_BATCH_MAX. */
     enum idem_store_answer answer; /* The worst of its items' answers. */
-};
-
-enum idem_read_kind {
-    IDEM_READ_NONE = 0,
-    IDEM_READ_PAYMENT,            /* By id. */
-    IDEM_READ_PAYMENT_BY_ORDER,   /* By order_no: the one that holds it, else the newest. */
-    IDEM_READ_REFUND,             /* By id. */
-    IDEM_READ_OPERATION,          /* By id: intent, sends, events. */
-    IDEM_READ_OPERATION_BY_SCOPE, /* Likewise. */
-    IDEM_READ_DUE,                /* Open intents with due_us <= now_us, oldest first. */
-    IDEM_READ_LEFT,               /* Open, with a lease of another incarnation, row > after_row. */
-    /* From here on for operators and workers: not bound to a principal. */
-    IDEM_READ_REAP,          /* Final, with 0 < reap_us <= now_us, oldest first, into `due`. */
-    IDEM_READ_ANY_OPERATION, /* By id, whoever's: intent, sends, events, cases. */
-    IDEM_READ_LIST,          /* A page of operations that `filter` asks for, into `entries`. */
-    IDEM_READ_OF_PAYMENT,    /* Every operation of the payment `id`, likewise. */
-    IDEM_READ_SUMMARY,       /* How many of what, into `summary`. */
-    IDEM_READ_CREDENTIALS,   /* A page, row > after_row, into `credentials`. */
-    IDEM_READ_COUNT
-};
-
-#define IDEM_READ_EVENTS_MAX 96
-#define IDEM_READ_DUE_MAX    64
-#define IDEM_READ_MEMORY_MAX 32768
-
-#define IDEM_READ_CASES_MAX       16
-#define IDEM_READ_ENTRIES_MAX     32
-#define IDEM_READ_CREDENTIALS_MAX 16
-
-/* Which operations a list shows. */
-enum idem_list_filter {
-    IDEM_LIST_OPEN = 0, /* Everything that is not final. */
-    IDEM_LIST_PROCESSING,
-    IDEM_LIST_UNKNOWN,
-    IDEM_LIST_PARKED,
-    IDEM_LIST_RELEASED,
-    IDEM_LIST_CASES, /* Whatever has an open case, final or not. */
-    IDEM_LIST_COUNT
-};
-
-/* One line of a list: what an operator wants to know first. */
-struct idem_entry {
-    int64_t row; /* The cursor of the next page is the last one's. */
-    struct idem_uid id;
-    struct idem_str principal;
-    enum idem_endpoint endpoint;
-    enum idem_intent_state state;
-    enum idem_step step; /* What happens next ... */
-    int64_t due_us;      /* ... and when; 0: nothing. */
-    int64_t lease_end_us;
-    int64_t created_us;
-    int64_t unknown_since_us;
-    int64_t finished_us;
-    uint32_t send_count;
-    struct idem_str entry;
-    int64_t amount_minor;
-    struct idem_str currency;
-    struct idem_uid payment_id;
-    struct idem_case opened; /* Its newest open case; kind NONE: none. */
-};
-
-struct idem_summary {
-    int64_t by_state[IDEM_INTENT_COUNT]; /* Of states that are not final. */
-    int64_t oldest_unknown_us; /* Since when; 0: nothing is unknown. UNKNOWN and PARKED. */
-    int64_t oldest_due_us;     /* The earliest due time; 0: none. */
-    int64_t cases_open;
-    int64_t stubs;
-    int64_t bytes;      /* What the store takes on disk, with its log. */
-    int64_t bytes_free; /* Inside it, for use again. */
-};
-
-struct idem_due {
-    struct idem_scope scope;
-    int64_t row;
-    int64_t due_us;
-};
-
-/* One look at committed data. What a caller may read is bound to `principal` (P13). */
-struct idem_read {
-    struct idem_list_node node;
-    struct idem_list *done; /* The engine puts it there once answered. */
-    enum idem_read_kind kind;
-    struct idem_str principal; /* Borrowed until reaped, as all text here. */
-    struct idem_uid id;
-    struct idem_scope scope;
-    struct idem_str order_no;
-    int64_t now_us;
-    int64_t after_row; /* LIST: 0 is the beginning. */
-    enum idem_list_filter filter;
-
-    enum idem_store_answer
-        answer; /* DURABLE: the result is true. Otherwise it could not be read. */
-    bool found;
-    struct idem_intent intent;
-    struct idem_send sends[IDEM_SENDS_MAX];
-    size_t send_count;
-    struct idem_event events[IDEM_READ_EVENTS_MAX]; /* Oldest first; the newest that fit. */
-    size_t event_count;
-    size_t event_total;
-    struct idem_payment payment;
-    struct idem_refund refund;
-    struct idem_due due[IDEM_READ_DUE_MAX];
-    size_t due_count;
-    int64_t next_due_us; /* DUE, REAP: when the next one comes that is not due yet; 0: none. */
-    struct idem_case cases[IDEM_READ_CASES_MAX]; /* Newest first. */
-    size_t case_count;
-    struct idem_entry entries[IDEM_READ_ENTRIES_MAX];
-    size_t entry_count;
-    bool more; /* LIST, CREDENTIALS: there is another page. */
-    struct idem_summary summary;
-    struct idem_credential_row credentials[IDEM_READ_CREDENTIALS_MAX];
-    size_t credential_count;
-    struct idem_buf kept; /* Text of the rows above. */
-    char memory[IDEM_READ_MEMORY_MAX];
 };
 
 struct idem_store;
@@ -213,8 +85,8 @@ struct idem_store_options {
     struct idem_digest effect_secret_check;
     struct idem_str scope_rule; /* "endpoint" or "principal". */
     /*
-     * What lies there is an older copy: enter the restored mode, durably, before anything is decided.
-     * It lasts over later starts until IDEM_MARK_RESTORED_OVER.
+     * What lies there is an older copy: enter the restored mode, durably, before anything is
+     * decided. It lasts over later starts until IDEM_MARK_RESTORED_OVER.
      */
     bool restored;
 };
@@ -254,7 +126,5 @@ void idem_store_stop(struct idem_store *store);
 
 /* Everything was reaped. Accepts NULL. */
 void idem_store_destroy(struct idem_store *store);
-
-const char *idem_store_answer_name(enum idem_store_answer answer);
 
 #endif /* IDEM_STORE_STORE_H */

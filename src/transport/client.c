@@ -188,7 +188,7 @@ static void finish(struct transfer *transfer, CURLcode result)
     transfer->call = NULL;
     call->transfer = NULL;
     idem_list_remove(&client->busy, &transfer->node);
-    idem_list_push(&client->idle, &transfer->node);
+    idem_list_push_front(&client->idle, &transfer->node);
     idem_list_push(&client->done, &call->node);
 }
 

@@ -4,7 +4,7 @@
  * The horizon is what retention takes for "now". It starts where the store has it and runs towards
  * the wall clock, by at most two seconds in a second of monotonic time; where it would pass the
  * wall clock it waits. So a process that was down catches up, a clock that jumps a year ahead gains
- * an hour of retention in an hour, and one that goes back stops it.
+ * two hours in an hour, and one that goes back stops it.
  *
  * Only a horizon that is durable is used. It is written at most once a minute (the first one at
  * once, where a store has none), rows are read up to it, and each command carries it: what a
@@ -49,6 +49,7 @@ struct idem_reaper {
     bool reading;
     size_t taken;       /* Rows of the page that were submitted ... */
     size_t written;     /* ... and of these, that came back with something written. */
+    bool refused;       /* The store did not take one of them. */
     int64_t horizon_us; /* That the page was read with. */
     int64_t look_at_us; /* Monotonic. */
     struct reap reaps[TASKS_MAX];
@@ -153,6 +154,7 @@ static void begin_read(struct idem_reaper *reaper)
     reaper->horizon_us = usable_horizon(reaper);
     reaper->taken = 0;
     reaper->written = 0;
+    reaper->refused = false;
     reaper->look_at_us = idem_clock_mono_us(reaper->options.clock) + LOOK_EVERY_US;
     read->kind = IDEM_READ_REAP;
     read->now_us = reaper->horizon_us;
@@ -217,6 +219,7 @@ static void take_reaps(struct idem_reaper *reaper)
         }
         reaper->read.due_count = 0; /* Whatever is left is still there at the next look. */
         reaper->taken = 0;
+        reaper->refused = true;
         reaper->look_at_us = idem_clock_mono_us(reaper->options.clock) + REFUSED_PAUSE_US;
     }
 }
@@ -244,14 +247,14 @@ static bool page_is_ended(const struct idem_reaper *reaper)
     return !reaper->reading && !page_is_open(reaper) && reaper->busy_count == 0;
 }
 
-/* A full page is followed by the next at once, unless it led to nothing. */
+/* A page that led to something is followed by the next at once, unless the store had enough. */
 static void next_page(struct idem_reaper *reaper)
 {
     if (!page_is_ended(reaper) || reaper->durable_us == 0) {
         return;
     }
     int64_t mono_us = idem_clock_mono_us(reaper->options.clock);
-    bool goes_on = reaper->read.due_count == IDEM_READ_DUE_MAX && reaper->written > 0;
+    bool goes_on = reaper->written > 0 && !reaper->refused;
     if (goes_on || mono_us >= reaper->look_at_us) {
         begin_read(reaper);
     }

@@ -1,10 +1,9 @@
 """
 What is forgotten, when, and what is never forgotten.
 
-Goal: when an answer's time is over, its key is still taken (410 with the way to the payment, 422 for
-another request), the order number still refuses a second payment, and the store has let go of the
-bodies; erasing on request does the same earlier, never while a retry may come; a clock that jumps
-forgets nothing.
+Goal: when an answer's time is over, its key is still taken (410 with the way to the payment, 422
+for another request), the order number still refuses a second payment, and the store has let go of
+the bodies; erasing on request does the same earlier, never while a retry may come.
 
 Method: the real program. Days do not pass in a test, so the stored times are moved back while the
 service is stopped. Usage: retention.py IDEM

@@ -2,7 +2,8 @@
  * table.h - rows in arrays, with an index by hash and an undo log.
  *
  * A handle is a row's place, counted from one. Every kind of row begins with a head: the one block
- * that its text lies in, and whether it is gone (its place is not used again). Changes stand at once; undo puts back what was there, newest first.
+ * that its text lies in, and whether it is gone (its place is not used again). Changes stand at
+ * once; undo puts back what was there, newest first.
  *
  * Memory that cannot be had stops the process: this backend is for tests.
  */

@@ -2,8 +2,9 @@
  * One SQLite connection behind the rows port: its transactions, and its statements from the opening
  * to the closing.
  *
- * A COMMIT that was not done is LOST: its frames may be in the log or not. Anything before it leaves
- * nothing, as long as the rollback worked, which asks SQLite itself whether the transaction is over.
+ * A COMMIT that was not done is LOST: its frames may be in the log or not. Anything before it
+ * leaves nothing, as long as the rollback worked, which asks SQLite itself whether the transaction
+ * is over.
  */
 #include "store/sqlite/rows_internal.h"
 

@@ -6,7 +6,7 @@
 
 #include "store/sqlite/sqlite_internal.h"
 
-/* lock.c: what must be held before the file is touched. Gives the absolute name, also on failure. */
+/* lock.c: what must be held before the file is touched. The absolute name is given in any case. */
 enum idem_err idem_sqlite_file_lock(struct idem_sqlite_file *file,
                                     const char *path,
                                     bool create,

@@ -2,9 +2,9 @@
  * From one schema version to the next.
  *
  * The next version is one more entry in `migrations` and nothing else here. Its statements run in
- * the transaction that also writes the version, so that an interruption leaves either. A fresh store
- * and a migrated one have the same columns in the same order: new ones stand last, with a default
- * (the tests compare them).
+ * the transaction that also writes the version, so that an interruption leaves either. A fresh
+ * store and a migrated one have the same columns in the same order: new ones stand last, with a
+ * default (the tests compare them).
  *
  * Crash points for tests: `migrate-step` after each statement, `migrate-commit-before`,
  * `migrate-commit-after`.
@@ -26,9 +26,16 @@
 #define AUTO_VACUUM_INCREMENTAL 2
 
 /*
- * Records that are final get their time for retention. A case whose intent ended after it was opened
- * was settled by the provider's word, unless it is about a contradiction (2): those stay open.
+ * A case whose intent ended after it was opened was settled by the provider's word, unless it is
+ * about a contradiction (2): those stay open.
  */
+static const char cases_settle[] =
+    "UPDATE cases SET decided_us = intents.finished_us, decided_by = 'provider',"
+    "  decision = 'settled later'"
+    "  FROM intents WHERE intents.row = cases.intent_row AND intents.state IN (5, 6)"
+    "  AND cases.kind <> 2 AND intents.finished_us >= cases.opened_us;";
+
+/* Records that are final get their time for retention. */
 static const char *const to_2[] = {
     "ALTER TABLE intents ADD COLUMN trace TEXT NOT NULL DEFAULT '';",
     "ALTER TABLE intents ADD COLUMN reap_us INTEGER NOT NULL DEFAULT 0 CHECK (reap_us >= 0);",
@@ -40,10 +47,7 @@ static const char *const to_2[] = {
     "ALTER TABLE cases ADD COLUMN decided_us INTEGER NOT NULL DEFAULT 0 CHECK (decided_us >= 0);",
     "ALTER TABLE cases ADD COLUMN decided_by TEXT NOT NULL DEFAULT '';",
     "ALTER TABLE cases ADD COLUMN decision TEXT NOT NULL DEFAULT '';",
-    "UPDATE cases SET decided_us = intents.finished_us, decided_by = 'provider',"
-    "  decision = 'settled later'"
-    "  FROM intents WHERE intents.row = cases.intent_row AND intents.state IN (5, 6)"
-    "  AND cases.kind <> 2 AND intents.finished_us >= cases.opened_us;",
+    cases_settle,
     "CREATE INDEX cases_open ON cases (intent_row) WHERE decided_us = 0;",
     IDEM_SQLITE_STUBS,
     IDEM_SQLITE_STUBS_ORDER,
@@ -124,8 +128,8 @@ static enum idem_err rewrite(sqlite3 *handle, struct idem_error *reterr)
 {
     enum idem_err err = idem_sqlite_database_exec(
         handle, "PRAGMA temp_store = FILE; PRAGMA auto_vacuum = INCREMENTAL; VACUUM;",
-        "the store is migrated and can be served, but the rewrite failed; run this again when there "
-        "is room",
+        "the store is migrated and can be served, but the rewrite failed; run this again when "
+        "there is room",
         reterr);
     return err == IDEM_OK ? idem_sqlite_checkpoint_fully(handle, reterr) : err;
 }

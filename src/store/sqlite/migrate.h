@@ -3,8 +3,8 @@
  *
  * Takes the same locks as serving, so nobody serves it meanwhile. All versions in between are one
  * transaction: whatever happens, the file has the version from before or the new one, with every
- * row. Then the file is rewritten once if it cannot give free pages back yet; that may fail for want
- * of disk and be done later, by running it again.
+ * row. Then the file is rewritten once if it cannot give free pages back yet; that may fail for
+ * want of disk and be done later, by running it again.
  */
 #ifndef IDEM_STORE_SQLITE_MIGRATE_H
 #define IDEM_STORE_SQLITE_MIGRATE_H

@@ -6,9 +6,9 @@
  * order number). Numbers in index conditions are values of the core's enums; connection.c asserts
  * that they agree.
  *
- * What a list or a worker looks for lies in partial indexes, so that records that are over cost them
- * nothing. `intents_due` has exactly what is not final, and the state beside it: counts and pages by
- * state need no table row.
+ * What a list or a worker looks for lies in partial indexes, so that records that are over cost
+ * them nothing. `intents_due` has exactly what is not final, and the state beside it: counts and
+ * pages by state need no table row.
  *
  * The CHECKs are the last line of defence for P10, not the policy: the core decides so that they
  * never fire.

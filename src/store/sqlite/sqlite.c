@@ -8,14 +8,16 @@
  * is shared but `broken`: once a commit was not answered cleanly, the writer decides nothing more
  * and the reader answers nothing more, because what it would show may not be there after a restart.
  *
- * The same goes for damage that a read or a write meets, and for a file that another process has opened since: one file has one process, so this
- * one is over, and a start that finds the other's lock says so.
+ * The same goes for damage that a read or a write meets, and for a file that another process has
+ * opened since: one file has one process, so this one is over, and a start that finds the other's
+ * lock says so.
  *
  * Checkpoints are the writer's, after a batch was answered, so that no caller of that batch waits
  * for one: a passive one every CHECKPOINT_FRAMES, which leaves readers alone and restarts the log
  * if none stands in the way; from FINISH_FRAMES on one that waits for readers, or the log would
- * grow without limit. Free pages are given back there too. The log is never truncated while the store is open. A checkpoint that cannot
- * write or flush breaks the store: after a failed fsync nobody knows what the disk has.
+ * grow without limit. Free pages are given back there too. The log is never truncated while the
+ * store is open. A checkpoint that cannot write or flush breaks the store: after a failed fsync
+ * nobody knows what the disk has.
  */
 #include <stdlib.h>
 
@@ -65,8 +67,8 @@ static void checkpoint_if_due(struct idem_sqlite *sqlite)
         atomic_store(&sqlite->broken, true);
     }
     /*
-     * Not all of it: try again when there is as much more, or if that waited in vain (a backup reads
-     * for long) much more. All: the log starts anew.
+     * Not all of it: try again when there is as much more, or if that waited in vain (a backup
+     * reads for long) much more. All: the log starts anew.
      */
     bool finished = rc == SQLITE_OK && in_log == done;
     int more = mode == SQLITE_CHECKPOINT_PASSIVE ? CHECKPOINT_FRAMES : FINISH_FRAMES;

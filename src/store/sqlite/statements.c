@@ -39,6 +39,7 @@ enum sql_shape {
     SQL_SELECT_BELOW, /* Columns of a table below intents. */
     SQL_INSERT,       /* Columns of the table; tail: ON CONFLICT. */
     SQL_INSERT_BELOW, /* Handle of the intent, then the columns. */
+    SQL_INSERT_AT,    /* The row's own handle, then the columns. */
     SQL_UPDATE        /* Columns that are not fixed; tail: the guard. */
 };
 
@@ -140,6 +141,7 @@ static const struct sql sqls[IDEM_SQLITE_STATEMENT_COUNT] = {
     [IDEM_SQLITE_INTENT_UPDATE] = { SQL_UPDATE, &idem_table_intents, "row = ? AND version = ?" },
     [IDEM_SQLITE_INTENT_DELETE] = { SQL_PLAIN, NULL,
                                     "DELETE FROM intents WHERE row = ? AND version = ?" },
+    [IDEM_SQLITE_INTENT_PUT_BACK] = { SQL_INSERT_AT, &idem_table_intents, "" },
     [IDEM_SQLITE_SENDS_DELETE] = { SQL_PLAIN, NULL, "DELETE FROM sends WHERE intent_row = ?" },
     [IDEM_SQLITE_EVENTS_DELETE] = { SQL_PLAIN, NULL,
                                     "DELETE FROM events WHERE intent_row = ? AND cause <> ?" },
@@ -182,17 +184,27 @@ static void select_print(const struct sql *sql, struct idem_buf *buf)
     idem_buf_printf(buf, " FROM %s WHERE %s", sql->table->name, sql->tail);
 }
 
+/* The handle that stands before the columns, or nothing. */
+static const char *insert_handle(enum sql_shape shape)
+{
+    if (shape == SQL_INSERT_BELOW) {
+        return "intent_row";
+    }
+    return shape == SQL_INSERT_AT ? "row" : "";
+}
+
 static void insert_print(const struct sql *sql, struct idem_buf *buf)
 {
-    bool below = sql->shape == SQL_INSERT_BELOW;
-    idem_buf_printf(buf, "INSERT INTO %s (%s", sql->table->name, below ? "intent_row" : "");
-    const char *comma = below ? "," : "";
+    const char *handle = insert_handle(sql->shape);
+    bool handled = handle[0] != '\0';
+    idem_buf_printf(buf, "INSERT INTO %s (%s", sql->table->name, handle);
+    const char *comma = handled ? "," : "";
     for (size_t i = 0; i < sql->table->column_count; i++) {
         idem_buf_printf(buf, "%s%s", comma, sql->table->columns[i].name);
         comma = ",";
     }
     idem_buf_printf(buf, ") VALUES (?");
-    for (size_t i = below ? 0 : 1; i < sql->table->column_count; i++) {
+    for (size_t i = handled ? 0 : 1; i < sql->table->column_count; i++) {
         idem_buf_printf(buf, ",?");
     }
     idem_buf_printf(buf, ") %s", sql->tail);
@@ -223,6 +235,7 @@ static void sql_print(const struct sql *sql, struct idem_buf *buf)
         return;
     case SQL_INSERT:
     case SQL_INSERT_BELOW:
+    case SQL_INSERT_AT:
         insert_print(sql, buf);
         return;
     case SQL_UPDATE:

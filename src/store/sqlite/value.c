@@ -4,8 +4,8 @@
  *
  *   a constraint       MISS: the row is there already, or the number is taken. A CHECK too: the
  *                      command that ran into it is then found by running alone.
- *   damage             DAMAGED: SQLite finds the file malformed or cannot read it, or a value is not
- *                      one that we wrote. No transaction has a chance here any more: answering
+ *   damage             DAMAGED: SQLite finds the file malformed or cannot read it, or a value is
+ *                      not one that we wrote. No transaction has a chance here any more: answering
  *                      NOTHING would let callers try for ever and nobody would look. The store
  *                      breaks, and the start after it says what is wrong if it meets it too.
  *   anything else      REFUSED. Nothing is durable before COMMIT, so whether this is harmless only

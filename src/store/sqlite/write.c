@@ -1,6 +1,6 @@
 /*
- * Guarded writes. Each changes exactly one row, or the guard did not hold: MISS. What hangs below an
- * intent is guarded by the intent's own write in the same transaction.
+ * Guarded writes. Each changes exactly one row, or the guard did not hold: MISS. What hangs below
+ * an intent is guarded by the intent's own write in the same transaction.
  */
 #include "store/sqlite/rows_internal.h"
 
@@ -64,14 +64,39 @@ static enum idem_rows_step history_delete(struct idem_sqlite_connection *connect
     return step;
 }
 
-static enum idem_rows_step intent_delete(struct idem_sqlite_connection *connection,
-                                         const struct idem_intent *intent)
+static enum idem_rows_step intent_take(struct idem_sqlite_connection *connection,
+                                       const struct idem_intent *intent)
 {
     IDEM_ASSERT(intent->row > 0);
     sqlite3_stmt *statement = connection->statements[IDEM_SQLITE_INTENT_DELETE];
     idem_sqlite_bind_i64(statement, 1, intent->row);
     idem_sqlite_bind_i64(statement, 2, (int64_t)intent->version - 1);
-    enum idem_rows_step step = guarded_run(connection, statement);
+    return guarded_run(connection, statement);
+}
+
+/*
+ * A tombstone is much smaller than its record was. An UPDATE would leave the rest of the page empty
+ * for ever, since new rows come at the end; taking it out and putting it back under the same handle
+ * lets SQLite join pages that have become empty.
+ */
+static enum idem_rows_step intent_shrink(struct idem_sqlite_connection *connection,
+                                         const struct idem_intent *intent)
+{
+    sqlite3_stmt *statement = connection->statements[IDEM_SQLITE_INTENT_PUT_BACK];
+    enum idem_rows_step step = intent_take(connection, intent);
+    if (step != IDEM_ROWS_OK) {
+        return step;
+    }
+    idem_sqlite_bind_i64(statement, 1, intent->row);
+    (void)idem_sqlite_bind_row(statement, 2, &idem_table_intents, intent, true);
+    return guarded_run(connection, statement);
+}
+
+static enum idem_rows_step intent_delete(struct idem_sqlite_connection *connection,
+                                         const struct idem_intent *intent)
+{
+    sqlite3_stmt *statement = NULL;
+    enum idem_rows_step step = intent_take(connection, intent);
     if (step == IDEM_ROWS_OK) {
         step = history_delete(connection, intent->row, IDEM_CAUSE_NONE);
     }
@@ -92,6 +117,9 @@ enum idem_rows_step idem_sqlite_write_intent(struct idem_rows *rows,
     }
     if (write->write == IDEM_WRITE_DELETE) {
         return intent_delete(connection, &write->row);
+    }
+    if (idem_intent_is_tombstone(&write->row)) {
+        return intent_shrink(connection, &write->row);
     }
     return row_update(connection, IDEM_SQLITE_INTENT_UPDATE, &idem_table_intents, &write->row,
                       write->row.version);

@@ -86,23 +86,6 @@ static void every_resource_and_nothing_else(void **state)
         { "POST /v1/p%61yments", "keyed payments.create /v1/payments" },
 
         { "GET /metrics", "metrics - /metrics" },
-        { "GET /v1/admin/operations", "admin-list - /v1/admin/operations" },
-        { "GET /v1/admin/operations/" ID, "admin-operation - /v1/admin/operations/" ID },
-        { "POST /v1/admin/operations/" ID_UPPER "/resolve",
-          "admin-resolve - /v1/admin/operations/" ID "/resolve" },
-        { "POST /v1/admin/operations/" ID "/erase",
-          "admin-erase - /v1/admin/operations/" ID "/erase" },
-        { "GET /v1/admin/payments/" ID "/operations",
-          "admin-of-payment - /v1/admin/payments/" ID "/operations" },
-        { "GET /v1/admin/summary", "admin-summary - /v1/admin/summary" },
-        { "GET /v1/admin/credentials", "admin-credentials - /v1/admin/credentials" },
-        { "PUT /v1/admin/credentials/" ID, "admin-credential-put - /v1/admin/credentials/" ID },
-        { "DELETE /v1/admin/credentials/" ID,
-          "admin-credential-revoke - /v1/admin/credentials/" ID },
-        { "GET /v1/admin/restored", "admin-restored - /v1/admin/restored" },
-        { "POST /v1/admin/restored/end", "admin-restored-end - /v1/admin/restored/end" },
-        { "POST /v1/admin/credentials/" ID, "method-not-allowed PUT, DELETE" },
-        { "GET /v1/admin", "not-found" },
 
         { "PUT /v1/payments", "method-not-allowed POST, GET" },
         { "DELETE /v1/payments/" ID, "method-not-allowed GET" },
@@ -140,6 +123,41 @@ static void every_resource_and_nothing_else(void **state)
     }
 }
 
+static void operators_have_resources_of_their_own(void **state)
+{
+    static const struct {
+        const char *line;
+        const char *expected;
+    } rows[] = {
+        { "GET /v1/admin/operations", "admin-list - /v1/admin/operations" },
+        { "GET /v1/admin/operations/" ID, "admin-operation - /v1/admin/operations/" ID },
+        { "POST /v1/admin/operations/" ID_UPPER "/resolve",
+          "admin-resolve - /v1/admin/operations/" ID "/resolve" },
+        { "POST /v1/admin/operations/" ID "/erase",
+          "admin-erase - /v1/admin/operations/" ID "/erase" },
+        { "GET /v1/admin/payments/" ID "/operations",
+          "admin-of-payment - /v1/admin/payments/" ID "/operations" },
+        { "GET /v1/admin/summary", "admin-summary - /v1/admin/summary" },
+        { "GET /v1/admin/credentials", "admin-credentials - /v1/admin/credentials" },
+        { "PUT /v1/admin/credentials/" ID, "admin-credential-put - /v1/admin/credentials/" ID },
+        { "DELETE /v1/admin/credentials/" ID,
+          "admin-credential-revoke - /v1/admin/credentials/" ID },
+        { "GET /v1/admin/restored", "admin-restored - /v1/admin/restored" },
+        { "POST /v1/admin/restored/end", "admin-restored-end - /v1/admin/restored/end" },
+        { "POST /v1/admin/credentials/" ID, "method-not-allowed PUT, DELETE" },
+        { "GET /v1/admin", "not-found" },
+    };
+    (void)state;
+    for (size_t i = 0; i < IDEM_ARRAY_COUNT(rows); i++) {
+        print_message("# %s\n", rows[i].line);
+        EXPECT_TEXT(describe(rows[i].line), rows[i].expected);
+    }
+    assert_true(idem_route_is_admin(IDEM_ROUTE_ADMIN_LIST));
+    assert_true(idem_route_is_admin(IDEM_ROUTE_ADMIN_RESTORED_END));
+    assert_false(idem_route_is_admin(IDEM_ROUTE_METRICS));
+    assert_false(idem_route_is_admin(IDEM_ROUTE_KEYED));
+}
+
 static void the_id_of_the_path_is_read(void **state)
 {
     (void)state;
@@ -157,6 +175,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_resource_and_nothing_else),
+        cmocka_unit_test(operators_have_resources_of_their_own),
         cmocka_unit_test(the_id_of_the_path_is_read),
     };
     return cmocka_run_group_tests_name("api/route", tests, NULL, NULL);

@@ -2,11 +2,11 @@
  * Retention: what is forgotten, when, and what stays.
  *
  * Goal: docs/design.md, section 5: an answer goes when its time has come and leaves a tombstone; a
- * tombstone goes only if no payment is concerned (P12); nothing that is open is touched; a person may
- * ask to erase once no retry can come.
+ * tombstone goes only if no payment is concerned (P12); nothing that is open is touched; a person
+ * may ask to erase once no retry can come.
  *
- * Method: scenes (scene.h); each run of a reaper has its horizon at the scene's time. The scene itself
- * checks that nothing too young or too open is ever forgotten.
+ * Method: scenes (scene.h); each run of a reaper has its horizon at the scene's time. The scene
+ * itself checks that nothing too young or too open is ever forgotten.
  */
 #include "unit/core/usual.h"
 

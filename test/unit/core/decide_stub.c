@@ -2,10 +2,11 @@
  * Stubs: what an old copy has missed, from the listing to the claim that meets it.
  *
  * Goal: an effect that the provider lists and this store does not know is never executed again: the
- * same key is settled from it or parked, another key finds the order number taken, and the sums of a
- * payment have it once and only once.
+ * same key is settled from it or parked, another key finds the order number taken, and the sums of
+ * a payment have it once and only once.
  *
- * Method: scenes (scene.h): the mode, a listing, the end of the mode, and the request that comes again.
+ * Method: scenes (scene.h): the mode, a listing, the end of the mode, and the request that comes
+ * again.
  */
 #include "unit/core/usual.h"
 

@@ -4,8 +4,8 @@
  * Goal: while the mode lasts nothing is sent, closed or let go and nothing new is claimed; what is
  * recorded is answered as ever; asking is allowed, and evidence settles.
  *
- * Method: scenes (scene.h) that are left in each state and then go on as an old copy. The scene itself
- * checks that no send and no close is released in the mode.
+ * Method: scenes (scene.h) that are left in each state and then go on as an old copy. The scene
+ * itself checks that no send and no close is released in the mode.
  */
 #include "unit/core/usual.h"
 

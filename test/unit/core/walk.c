@@ -48,32 +48,50 @@ static uint32_t pick(uint32_t below)
     return (uint32_t)(noise >> 33) % below;
 }
 
+static bool makes_payment(const char *key)
+{
+    return strncmp(key, "pay", 3) == 0;
+}
+
+static void see(enum sight sight, bool is_seen)
+{
+    sights[sight] += is_seen ? 1 : 0;
+}
+
+static struct idem_command pay_request(struct scene *scene, const char *key)
+{
+    bool at_dedup = is_copied && pick(4) != 0;
+    struct idem_command command = scene_pay(scene, key, at_dedup ? "dedup" : entries[noise % 6]);
+    command.accept.order_no = IDEM_STR("order-1"); /* All want the same. */
+    command.accept.capture_mode = pick(3) == 0 ? IDEM_CAPTURE_AUTOMATIC : IDEM_CAPTURE_MANUAL;
+    return command;
+}
+
+static struct idem_command act_request(struct scene *scene, const char *key)
+{
+    enum idem_endpoint endpoint = key[0] == 'c'   ? IDEM_ENDPOINT_PAYMENTS_CAPTURE
+                                  : key[0] == 'v' ? IDEM_ENDPOINT_PAYMENTS_CANCEL
+                                                  : IDEM_ENDPOINT_REFUNDS_CREATE;
+    static const char *const amounts[] = { "", "100.00", "40.00", "60.00", "0.01", "1" };
+    struct idem_command command = scene_act(scene, key, endpoint, amounts[pick(6)]);
+    command.accept.refund_no = pick(2) == 0 ? IDEM_STR("refund-1") : IDEM_STR("");
+    if (scene->payment_count > 0) {
+        command.accept.payment_id = scene->payments[pick((uint32_t)scene->payment_count)].id;
+    }
+    return command;
+}
+
 static void request(struct scene *scene, const char *key)
 {
-    struct idem_command command;
     scene->slot = pick(4) != 0;
     scene->wait_us = 20 * SECOND * pick(3);
-    if (strncmp(key, "pay", 3) == 0) {
-        bool at_dedup = is_copied && pick(4) != 0;
-        command = scene_pay(scene, key, at_dedup ? "dedup" : entries[noise % 6]);
-        command.accept.order_no = IDEM_STR("order-1"); /* All want the same. */
-        command.accept.capture_mode = pick(3) == 0 ? IDEM_CAPTURE_AUTOMATIC : IDEM_CAPTURE_MANUAL;
-    } else {
-        enum idem_endpoint endpoint = key[0] == 'c'   ? IDEM_ENDPOINT_PAYMENTS_CAPTURE
-                                      : key[0] == 'v' ? IDEM_ENDPOINT_PAYMENTS_CANCEL
-                                                      : IDEM_ENDPOINT_REFUNDS_CREATE;
-        static const char *const amounts[] = { "", "100.00", "40.00", "60.00", "0.01", "1" };
-        command = scene_act(scene, key, endpoint, amounts[pick(6)]);
-        command.accept.refund_no = pick(2) == 0 ? IDEM_STR("refund-1") : IDEM_STR("");
-        if (scene->payment_count > 0) {
-            command.accept.payment_id = scene->payments[pick((uint32_t)scene->payment_count)].id;
-        }
-    }
+    struct idem_command command =
+        makes_payment(key) ? pay_request(scene, key) : act_request(scene, key);
     (void)scene_run(scene, &command);
     bool found = scene->decision.stub.write == IDEM_WRITE_DELETE;
     enum idem_intent_state state = scene->decision.intent.row.state;
-    sights[SIGHT_FOUND_SUCCEEDED] += found && state == IDEM_INTENT_SUCCEEDED ? 1 : 0;
-    sights[SIGHT_FOUND_PARKED] += found && state == IDEM_INTENT_PARKED ? 1 : 0;
+    see(SIGHT_FOUND_SUCCEEDED, found && state == IDEM_INTENT_SUCCEEDED);
+    see(SIGHT_FOUND_PARKED, found && state == IDEM_INTENT_PARKED);
 }
 
 static void lie(struct idem_evidence *evidence)
@@ -122,11 +140,6 @@ static void learn(struct scene *scene, const char *key)
     (void)scene_run(scene, &command);
 }
 
-static void see(enum sight sight, bool is_seen)
-{
-    sights[sight] += is_seen ? 1 : 0;
-}
-
 static void a_person_speaks(struct scene *scene, const char *key)
 {
     enum idem_verdict verdict = (enum idem_verdict)(1 + pick(IDEM_VERDICT_COUNT - 1));
@@ -152,27 +165,32 @@ static void retention(struct scene *scene, const char *key)
 }
 
 /* The effect that a key would have, as a provider could list it; of any payment. */
-static void a_listing_speaks(struct scene *scene, const char *key)
+static struct idem_command listing_of(struct scene *scene, const char *key)
 {
+    if (makes_payment(key)) {
+        enum idem_effect_kind kind =
+            scene->manual ? IDEM_EFFECT_KIND_AUTHORIZE : IDEM_EFFECT_KIND_CHARGE;
+        struct idem_command command = scene_listed(scene, key, kind, NULL);
+        command.evidence.order_no = IDEM_STR("order-1");
+        return command;
+    }
     enum idem_effect_kind kind = key[0] == 'c'   ? IDEM_EFFECT_KIND_CAPTURE
                                  : key[0] == 'v' ? IDEM_EFFECT_KIND_CANCEL
                                                  : IDEM_EFFECT_KIND_REFUND;
-    bool makes_payment = strncmp(key, "pay", 3) == 0;
+    struct idem_command command = scene_listed(scene, key, kind, keys[pick(2)]);
+    command.evidence.amount_minor = pick(2) == 0 ? 4000 : 6000;
+    return command;
+}
+
+static void a_listing_speaks(struct scene *scene, const char *key)
+{
     const struct idem_payment *newest =
         scene->payment_count > 0 ? &scene->payments[scene->payment_count - 1] : NULL;
     scene->manual = newest == NULL || newest->capture_mode == IDEM_CAPTURE_MANUAL;
-    if (makes_payment) {
-        kind = scene->manual ? IDEM_EFFECT_KIND_AUTHORIZE : IDEM_EFFECT_KIND_CHARGE;
-    }
-    const struct scene_intent *intent = scene_intent(scene, key);
+    bool is_known = scene_intent(scene, key) != NULL && pick(4) != 0;
     struct idem_command command =
-        intent != NULL && pick(4) != 0
-            ? scene_evidence(scene, key, IDEM_SOURCE_LISTING, IDEM_OUTCOME_SUCCESS)
-            : scene_listed(scene, key, kind, makes_payment ? NULL : keys[pick(2)]);
-    command.evidence.order_no = makes_payment ? IDEM_STR("order-1") : IDEM_STR("");
-    if (!makes_payment) {
-        command.evidence.amount_minor = pick(2) == 0 ? 4000 : 6000;
-    }
+        is_known ? scene_evidence(scene, key, IDEM_SOURCE_LISTING, IDEM_OUTCOME_SUCCESS)
+                 : listing_of(scene, key);
     if (pick(8) == 0) {
         lie(&command.evidence);
     }

@@ -47,6 +47,8 @@ static void a_small_configuration_gets_defaults(void **state)
     assert_string_equal(config->store_path, "/tmp/x.db");
     assert_null(config->secrets);
     assert_int_equal(config->retention_us, 30 * IDEM_US_PER_DAY);
+    assert_int_equal(config->tombstone_us, 400 * IDEM_US_PER_DAY);
+    assert_false(config->providers[0].listing); /* As any promise. */
     assert_int_equal(config->providers[0].capability[IDEM_EFFECT_KIND_CHARGE].query,
                      IDEM_QUERY_NONE); /* What is not declared is absent. */
     assert_int_equal(config->providers[0].capability[IDEM_EFFECT_KIND_CHARGE].dedup_window_us, 0);
@@ -59,6 +61,8 @@ static void a_small_configuration_gets_defaults(void **state)
 static const char every_setting[] =
     "listen = \"[::1]:9000\"; insecure = false; store = \"sqlite:a.db\"; secrets = \"a.keys\";\n"
     "scope = \"principal\"; disk_reserve_mb = 5; retention_days = 40; retry_window_s = 7200;\n"
+    "tombstone_days = 50; log = \"operations\"; bootstrap_credential_sha256 = \"" HEX
+    "\";\n"
     "credentials = (\n"
     "  { principal = \"m\"; secret_sha256 = \"" HEX
     "\"; role = \"operator\";\n"
@@ -66,7 +70,7 @@ static const char every_setting[] =
     "providers = ( { entry = \"p\"; adapter = \"bridge\"; base_url = \"https://p.example/v1\";\n"
     "  credential_env = \"P_KEY\"; account = \"acct\"; region = \"cn\";\n"
     "  request_timeout_ms = 3000; settle_ms = 4000; partial_capture = \"once\";\n"
-    "  capabilities = {\n"
+    "  listing = true; capabilities = {\n"
     "    refund = { query = \"none\"; dedup_window_s = 0; dedup_margin_s = 0;\n"
     "               query_lag_ms = 0; };\n"
     "    dedup_window_s = 3600; dedup_margin_s = 60; query = \"lagging\"; query_lag_ms = 250;\n"
@@ -76,7 +80,8 @@ static const char every_setting[] =
     "  answer = \"resource\"; body = \"json\"; ignore = [ \"/metadata/x\", \"/description\" ]; },\n"
     "  { endpoint = \"refunds.create\"; body = \"raw\"; } );\n"
     "limits = { connections = 1; head_bytes = 2048; body_bytes = 4096; requests = 2; sends = 3;\n"
-    "  recoveries = 4; waiters_per_key = 5; cache_entries = 0; };\n"
+    "  recoveries = 4; waiters_per_key = 5; cache_entries = 0; reads = 6;\n"
+    "  credentials = 7; principal_requests = 8; principal_rate = 9; principal_burst = 10; };\n"
     "timings = { lease_ms = 9000; retry_first_ms = 11; ask_first_ms = 12; ask_max_ms = 13;\n"
     "  ask_give_up_s = 14; parked_ask_s = 15; release_s = 16; stop_grace_ms = 17;\n"
     "  head_timeout_ms = 18; body_timeout_ms = 19; idle_timeout_ms = 20; write_timeout_ms = 21; "
@@ -115,6 +120,11 @@ static void limits_expect(const struct idem_config *config)
     assert_int_equal(config->limits.recoveries, 4);
     assert_int_equal(config->limits.waiters_per_key, 5);
     assert_int_equal(config->limits.cache_entries, 0);
+    assert_int_equal(config->limits.reads, 6);
+    assert_int_equal(config->limits.credentials, 7);
+    assert_int_equal(config->limits.principal_requests, 8);
+    assert_int_equal(config->limits.principal_rate, 9);
+    assert_int_equal(config->limits.principal_burst, 10);
 }
 
 static void timings_expect(const struct idem_config *config)
@@ -147,7 +157,11 @@ static void every_setting_arrives(void **state)
     assert_int_equal(config->scope, IDEM_CONFIG_SCOPE_PRINCIPAL);
     assert_int_equal(config->disk_reserve_bytes, 5 * 1024 * 1024);
     assert_int_equal(config->retention_us, 40 * IDEM_US_PER_DAY);
+    assert_int_equal(config->tombstone_us, 50 * IDEM_US_PER_DAY);
     assert_int_equal(config->retry_window_us, 7200 * IDEM_US_PER_SECOND);
+    assert_int_equal(config->log, IDEM_CONFIG_LOG_OPERATIONS);
+    assert_int_equal(config->bootstrap.bytes[0], 0xCD);
+    assert_true(config->providers[0].listing);
     assert_int_equal(config->credentials[0].role, IDEM_CONFIG_OPERATOR);
     assert_int_equal(config->credentials[0].secret.bytes[0], 0xCD);
     EXPECT_TEXT(config->credentials[0].providers[0], "p");
@@ -296,6 +310,7 @@ static void what_does_not_fit_together_is_refused(void **state)
         { ROUTES("endpoint = \"payments.create\"; ignore = [ \"/description/x\" ];"), IGNORE_MAY },
         { ROUTES("endpoint = \"payments.create\"; ignore = [ \"/\" ];"), IGNORE_MAY },
         { SMALL "retention_days = 1; retry_window_s = 86401;\n", "'retention_days' is shorter" },
+        { SMALL "retention_days = 31; tombstone_days = 30;\n", "'tombstone_days' is shorter" },
         { SMALL "retention_days = 1; timings = { release_s = 90000; };\n", "is shorter" },
         { SMALL "timings = { ask_first_ms = 2000; ask_max_ms = 1000; };\n",
           "ask_first_ms is more" },

@@ -203,10 +203,12 @@ class Program(unittest.TestCase):
         service.signal()
         self.assertEqual(service.end(), 0)
 
-    def test_a_hangup_stops_unless_it_is_ignored_from_the_start(self):
+    def test_a_hangup_reloads_unless_it_is_ignored_from_the_start(self):
         service = self.begin("serve", "--config", self.config(1))
         service.signal(signal.SIGHUP)
+        service.signal()
         self.assertEqual(service.end(), 0)
+        self.assertIn("reloaded", [event["event"] for event in service.events])
 
         former = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # As under nohup.
         try:

@@ -1,8 +1,9 @@
 /*
  * A store of an older version is brought forward.
  *
- * Goal: every row is still there and usable, the tables are those of a new store, an interruption at
- * any place leaves one version or the other, and what must not be migrated is refused and left alone.
+ * Goal: every row is still there and usable, the tables are those of a new store, an interruption
+ * at any place leaves one version or the other, and what must not be migrated is refused and left
+ * alone.
  *
  * Method: a file made from schema-1.sql, which that version wrote itself, with an intent in every
  * state. Interruptions are real: a child process dies by SIGKILL at each crash point in turn.
@@ -234,7 +235,11 @@ static void shape_print(const char *path, char *ret_shape, size_t max)
             continue;
         }
         assert_true(len + 1 < max);
-        ret_shape[len++] = *at == '\n' ? ' ' : *at;
+        ret_shape[len] = *at;
+        if (space) {
+            ret_shape[len] = ' ';
+        }
+        len += 1;
     }
     ret_shape[len] = '\0';
     assert_int_equal(sqlite3_finalize(statement), SQLITE_OK);

@@ -52,6 +52,13 @@ static bool scan_is_bounded(const char *line)
     return false;
 }
 
+static void line_check(const char *sql, const char *line)
+{
+    if (strncmp(line, "SCAN", 4) == 0 && !scan_is_bounded(line)) {
+        fail_msg("%s\n  %s", sql, line);
+    }
+}
+
 static void plan_check(sqlite3 *handle, const char *sql)
 {
     char explain[4096];
@@ -59,10 +66,7 @@ static void plan_check(sqlite3 *handle, const char *sql)
     (void)snprintf(explain, sizeof(explain), "EXPLAIN QUERY PLAN %s", sql);
     assert_int_equal(sqlite3_prepare_v2(handle, explain, -1, &plan, NULL), SQLITE_OK);
     while (sqlite3_step(plan) == SQLITE_ROW) {
-        const char *line = (const char *)sqlite3_column_text(plan, 3);
-        if (strncmp(line, "SCAN", 4) == 0 && !scan_is_bounded(line)) {
-            fail_msg("%s\n  %s", sql, line);
-        }
+        line_check(sql, (const char *)sqlite3_column_text(plan, 3));
     }
     assert_int_equal(sqlite3_finalize(plan), SQLITE_OK);
 }

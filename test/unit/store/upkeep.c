@@ -1,9 +1,10 @@
 /*
- * What the embedded store does for itself: marks that outlive a process, damage, free pages, copies.
+ * What the embedded store does for itself: marks that outlive a process, damage, free pages,
+ * copies.
  *
- * Goal: the restored mode and retention's horizon stand over restarts; damage that a read or a write
- * meets breaks the store instead of being answered as nothing for ever; a file from which much has
- * gone becomes smaller beside load; a copy that is made while batches run is whole.
+ * Goal: the restored mode and retention's horizon stand over restarts; damage that a read or a
+ * write meets breaks the store instead of being answered as nothing for ever; a file from which
+ * much has gone becomes smaller beside load; a copy that is made while batches run is whole.
  *
  * Method: real files. Damage is done by overwriting pages of a file that is closed.
  */
@@ -249,7 +250,7 @@ static void a_truncated_file_is_refused(void **state)
     struct idem_error error = { .text = "" };
     many_pay(fixture);
     fixture_close(fixture);
-    assert_int_equal(truncate(fixture->path, 20 * IDEM_SQLITE_PAGE_SIZE), 0);
+    assert_int_equal(truncate(fixture->path, (off_t)20 * IDEM_SQLITE_PAGE_SIZE), 0);
     assert_int_equal(fixture_try_open(fixture, &store, &error), IDEM_E_STORE);
     assert_non_null(strstr(error.text, "restore a backup"));
 }
