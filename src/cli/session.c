@@ -11,7 +11,6 @@
 
 #include "base/bug.h"
 #include "base/clock.h"
-#include "client/call.h"
 
 #define URL_DEFAULT        "http://127.0.0.1:8080"
 #define TRIES_MAX          4

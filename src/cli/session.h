@@ -14,7 +14,7 @@
 #include "base/json.h"
 #include "base/private_file.h"
 #include "base/text.h"
-#include "transport/client.h"
+#include "client/call.h"
 
 #define IDEM_SESSION_TOKENS 16384
 #define IDEM_SESSION_ANSWER 131072 /* Bytes. */

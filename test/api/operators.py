@@ -228,9 +228,45 @@ def reloads(idem):
         world.close()
 
 
+def traced(idem):
+    """A traceparent reaches provider, timeline and log; the log has no key and no bearer"""
+    world = World(idem, {"wait_ms": 300}, more='log = "operations";')
+    trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+    try:
+        told = [("traceparent", trace)]
+        parked = world.pay("secret-key-1", "order-1", told, method="tok_wrong_amount")
+        assert parked.status == 202, parked
+        paid = world.pay("secret-key-2", "order-2", told)
+        assert paid.status == 201, paid
+        unknown = world.pay("secret-key-3", "order-3", method="tok_lose_answer")
+        assert unknown.status in (201, 202), unknown
+        world.wait_state("secret-key-3", ("succeeded",))
+        effects = {effect["order_no"]: effect for effect in world.ledger()["effects"]}
+        assert effects["order-1"]["trace"] == trace, effects
+        assert "trace" not in effects["order-3"], effects
+        view = world.operation("secret-key-1").json()
+        assert trace in str(view["timeline"]), view
+        world.wait_until(lambda: "operation-known" in world.log_text(), "it is said")
+        lines = [
+            json.loads(line) for line in world.log_text().splitlines() if line.startswith('{"time')
+        ]
+        case = [line for line in lines if line["event"] == "case-opened"]
+        assert len(case) == 1 and case[0]["operation"] == view["id"], case
+        assert (case[0]["traceparent"], case[0]["case"]) == (trace, "mismatch"), case
+        events = [line["event"] for line in lines]
+        for event in ("operation-ended", "operation-unknown", "operation-known"):
+            assert event in events, (event, events)
+        for word in ("secret-key", BEARER, harness.OPERATOR_BEARER, "provider-secret"):
+            assert word not in world.log_text(), word
+        broken = world.pay("k-4", "order-4", [("traceparent", "00-zz")])
+        assert broken.status == 201, broken
+    finally:
+        world.close()
+
+
 if __name__ == "__main__":
     harness.run(
-        [credentials, looks, resolves, resolves_failed, refusals, reloads],
+        [credentials, looks, resolves, resolves_failed, refusals, reloads, traced],
         sys.argv[1],
         sys.argv[2:],
     )

@@ -277,6 +277,29 @@ static void reap_all(struct fixture *fixture)
     }
 }
 
+static int64_t pages_used(const struct fixture *fixture)
+{
+    return number(fixture->path,
+                  "SELECT page_count - freelist_count FROM pragma_page_count,"
+                  " pragma_freelist_count");
+}
+
+/* Each row becomes smaller where it lies, so pages must be joined for it to show. */
+static void tombstones_need_less_room_than_records(void **state)
+{
+    struct fixture *fixture = *state;
+    many_pay(fixture);
+    int64_t before = pages_used(fixture);
+    fixture->clock.wall_base_us += fixture->rules.answer_retention_us;
+    reap_all(fixture);
+    assert_int_equal(number(fixture->path,
+                            "SELECT count(*) FROM intents WHERE row IN"
+                            " (SELECT row FROM payments)"),
+                     400); /* Each kept its handle. */
+    assert_int_equal(number(fixture->path, "SELECT sum(length(answer_body)) FROM intents"), 0);
+    assert_true(pages_used(fixture) < before * 6 / 10);
+}
+
 /* Abandoned keys: records without a payment, so that all of them may go. */
 static void many_abandon(struct fixture *fixture, size_t count)
 {
@@ -349,6 +372,7 @@ int main(void)
         UPKEEP(damage_that_a_read_meets_breaks_the_store),
         UPKEEP(a_value_that_we_never_wrote_breaks_the_store),
         UPKEEP(a_truncated_file_is_refused),
+        UPKEEP(tombstones_need_less_room_than_records),
         UPKEEP(a_file_from_which_much_has_gone_becomes_smaller),
         UPKEEP(a_copy_has_what_was_durable_and_nothing_is_held_up),
     };
