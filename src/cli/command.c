@@ -73,6 +73,10 @@ enum idem_exit idem_command_line_run(int argc, char **argv, const struct idem_co
     } else {
         status = line->run(session, &arguments);
     }
+    if (fflush(stdout) != 0 && status == IDEM_EXIT_OK) {
+        (void)fputs("idem: the output could not be written\n", stderr);
+        status = IDEM_EXIT_OTHER;
+    }
     idem_session_destroy(session);
     return status;
 }

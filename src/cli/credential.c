@@ -15,6 +15,7 @@
 #include "base/uid.h"
 #include "cli/cli.h"
 #include "cli/command.h"
+#include "cli/pages.h"
 #include "cli/table.h"
 
 #define SECRET_SIZE  32
@@ -132,7 +133,12 @@ static enum idem_exit fresh_show(const struct idem_session *session,
             "The bearer is shown this once; only its SHA-256 is stored.\n",
             fresh->id, principal, fresh->secret);
     }
-    return printed < 0 ? IDEM_EXIT_OTHER : IDEM_EXIT_OK;
+    if (printed >= 0 && fflush(stdout) == 0) {
+        return IDEM_EXIT_OK;
+    }
+    (void)fprintf(stderr, "idem: the bearer could not be shown: idem credential revoke %s\n",
+                  fresh->id);
+    return IDEM_EXIT_OTHER;
 }
 
 static enum idem_exit add_run(struct idem_session *session, const struct idem_arguments *arguments)
@@ -180,52 +186,34 @@ static void credential_add_row(struct idem_table_view *table,
     idem_table_add_member(table, json, entry, "label");
 }
 
-/* One page; `ret_cursor` is empty behind the last one. */
-static enum idem_exit page_show(struct idem_session *session, struct idem_buf *ret_cursor)
+static enum idem_exit page_show(struct idem_session *session, void *context)
 {
     static const char *const names[] = { "CREDENTIAL", "PRINCIPAL", "ROLE",  "PROVIDERS", "ADDED",
                                          "REVOKED",    "SOURCE",    "LABEL", NULL };
-    static struct idem_table_view table;
+    struct idem_table_view *table = context;
     const struct idem_json *json = &session->document;
     size_t list = idem_json_member(json, 0, IDEM_STR("credentials"));
-    size_t next = idem_json_member(json, 0, IDEM_STR("next"));
-    idem_buf_reset(ret_cursor);
-    if (next != 0 && json->tokens[next].kind == IDEM_JSON_STRING) {
-        idem_json_unescape(json, next, ret_cursor);
-    }
     if (session->json) {
         return idem_session_print_json(session);
     }
-    idem_table_begin(&table, names);
+    idem_table_begin(table, names);
     uint32_t count = list == 0 ? 0 : json->tokens[list].count;
     size_t entry = list + 1;
     for (uint32_t i = 0; i < count; i++) {
-        credential_add_row(&table, json, entry);
+        credential_add_row(table, json, entry);
         entry = json->tokens[entry].next;
     }
-    return idem_table_print(&table);
+    return idem_table_print(table);
 }
 
 static enum idem_exit list_run(struct idem_session *session, const struct idem_arguments *arguments)
 {
+    static struct idem_table_view table;
     if (arguments->word != NULL) {
         (void)fputs(help, stderr);
         return IDEM_EXIT_USAGE;
     }
-    char memory[64];
-    struct idem_buf cursor;
-    idem_buf_init(&cursor, memory, sizeof(memory));
-    enum idem_exit status = IDEM_EXIT_OK;
-    do {
-        char path[PATH_MAX_LEN];
-        (void)snprintf(path, sizeof(path), "/v1/admin/credentials%s%.*s", /* It fits. */
-                       cursor.len > 0 ? "?cursor=" : "", (int)cursor.len, memory);
-        status = idem_session_ask(session, "GET", path, IDEM_STR(""));
-        if (status == IDEM_EXIT_OK) {
-            status = page_show(session, &cursor);
-        }
-    } while (status == IDEM_EXIT_OK && cursor.len > 0);
-    return status;
+    return idem_pages_walk(session, "/v1/admin/credentials", page_show, &table);
 }
 
 static enum idem_exit revoke_run(struct idem_session *session,

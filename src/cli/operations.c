@@ -9,10 +9,10 @@
 #include "base/bug.h"
 #include "cli/cli.h"
 #include "cli/command.h"
+#include "cli/pages.h"
 #include "cli/table.h"
 
 #define PATH_MAX_LEN 256
-#define PAGES_MAX    10000 /* Then something is wrong: no cursor moves on. */
 
 static const char list_help[] =
     "usage: idem list [--state STATE] [OPTION...]\n"
@@ -112,21 +112,14 @@ static void entry_add(struct idem_table_view *table, const struct idem_json *jso
     idem_table_add_member(table, json, entry, "why");
 }
 
-/* One page of a list; `ret_cursor` is empty behind the last one. */
-static enum idem_exit page_print(struct idem_session *session,
-                                 struct idem_table_view *table,
-                                 struct idem_buf *ret_cursor)
+static enum idem_exit page_print(struct idem_session *session, void *context)
 {
     static const char *const names[] = { "OPERATION", "STATE", "SINCE",    "PRINCIPAL",
                                          "ENDPOINT",  "MONEY", "PROVIDER", "SENDS",
                                          "NEXT",      "WHEN",  "WHY",      NULL };
+    struct idem_table_view *table = context;
     const struct idem_json *json = &session->document;
     size_t list = idem_json_member(json, 0, IDEM_STR("operations"));
-    size_t next = idem_json_member(json, 0, IDEM_STR("next"));
-    idem_buf_reset(ret_cursor);
-    if (next != 0 && json->tokens[next].kind == IDEM_JSON_STRING) {
-        idem_json_unescape(json, next, ret_cursor);
-    }
     if (session->json) {
         return idem_session_print_json(session);
     }
@@ -140,29 +133,10 @@ static enum idem_exit page_print(struct idem_session *session,
     return count == 0 ? IDEM_EXIT_OK : idem_table_print(table);
 }
 
-/* All pages of `path`, which has a query already. */
 static enum idem_exit pages_print(struct idem_session *session, const char *path)
 {
     static struct idem_table_view table;
-    char memory[64];
-    struct idem_buf cursor;
-    idem_buf_init(&cursor, memory, sizeof(memory));
-    enum idem_exit status = IDEM_EXIT_OK;
-    for (int i = 0; i < PAGES_MAX && status == IDEM_EXIT_OK; i++) {
-        char full[PATH_MAX_LEN + sizeof(memory) + 16];
-        bool first = cursor.len == 0;
-        (void)snprintf(full, sizeof(full), "%s%s%.*s", path, /* It fits: both are bounded. */
-                       first ? "" : (strchr(path, '?') != NULL ? "&cursor=" : "?cursor="),
-                       (int)cursor.len, memory);
-        status = idem_session_ask(session, "GET", full, IDEM_STR(""));
-        if (status == IDEM_EXIT_OK) {
-            status = page_print(session, &table, &cursor);
-        }
-        if (cursor.len == 0) {
-            break;
-        }
-    }
-    return status;
+    return idem_pages_walk(session, path, page_print, &table);
 }
 
 /* A section of one view: the elements of the array `name` as a table. */
@@ -344,46 +318,6 @@ static enum idem_exit resolve_run(struct idem_session *session,
     return status == IDEM_EXIT_OK ? operation_show(session) : status;
 }
 
-/* The ids of all operations of a payment, from its list; at most what one page of it holds. */
-static enum idem_exit payment_ids(struct idem_session *session,
-                                  const char *payment,
-                                  struct idem_table_view *ret_ids)
-{
-    char path[PATH_MAX_LEN];
-    if (!idem_arguments_id(payment)) {
-        return IDEM_EXIT_USAGE;
-    }
-    idem_table_begin(ret_ids, NULL);
-    (void)snprintf(path, sizeof(path), "/v1/admin/payments/%s/operations", payment); /* Fits. */
-    char cursor_memory[64];
-    struct idem_buf cursor;
-    idem_buf_init(&cursor, cursor_memory, sizeof(cursor_memory));
-    do {
-        enum idem_exit status = idem_session_ask(session, "GET", path, IDEM_STR(""));
-        if (status != IDEM_EXIT_OK) {
-            return status;
-        }
-        const struct idem_json *json = &session->document;
-        size_t list = idem_json_member(json, 0, IDEM_STR("operations"));
-        uint32_t count = list == 0 ? 0 : json->tokens[list].count;
-        size_t entry = list + 1;
-        for (uint32_t i = 0; i < count; i++) {
-            idem_table_row(ret_ids);
-            idem_table_add_member(ret_ids, json, entry, "id");
-            entry = json->tokens[entry].next;
-        }
-        size_t next = idem_json_member(json, 0, IDEM_STR("next"));
-        idem_buf_reset(&cursor);
-        if (next != 0 && json->tokens[next].kind == IDEM_JSON_STRING) {
-            idem_json_unescape(json, next, &cursor);
-        }
-        (void)snprintf(path, sizeof(path), /* It fits. */
-                       "/v1/admin/payments/%s/operations?cursor=%.*s", payment, (int)cursor.len,
-                       cursor_memory);
-    } while (cursor.len > 0 && ret_ids->rows < IDEM_TABLE_ROWS);
-    return IDEM_EXIT_OK;
-}
-
 static enum idem_exit erase_one(struct idem_session *session,
                                 const char *id,
                                 const struct idem_buf *body)
@@ -398,10 +332,44 @@ static enum idem_exit erase_one(struct idem_session *session,
     return printf("%s erased\n", id) < 0 ? IDEM_EXIT_OTHER : IDEM_EXIT_OK;
 }
 
+/* Every operation of a page; its ids are kept first, since erasing asks again. */
+static enum idem_exit page_erase(struct idem_session *session, void *context)
+{
+    static struct idem_table_view ids;
+    const struct idem_json *json = &session->document;
+    size_t list = idem_json_member(json, 0, IDEM_STR("operations"));
+    uint32_t count = list == 0 ? 0 : json->tokens[list].count;
+    size_t entry = list + 1;
+    idem_table_begin(&ids, NULL);
+    for (uint32_t i = 0; i < count; i++) {
+        idem_table_row(&ids);
+        idem_table_add_member(&ids, json, entry, "id");
+        entry = json->tokens[entry].next;
+    }
+    enum idem_exit status = IDEM_EXIT_OK;
+    for (size_t i = 0; i < ids.rows && status == IDEM_EXIT_OK; i++) {
+        char id[64];
+        (void)snprintf(id, sizeof(id), "%.*s", (int)ids.cells[i][0].len, ids.cells[i][0].data);
+        status = erase_one(session, id, context); /* A longer one is no id, and it says so. */
+    }
+    return status;
+}
+
+static enum idem_exit payment_erase(struct idem_session *session,
+                                    const char *payment,
+                                    struct idem_buf *body)
+{
+    char path[PATH_MAX_LEN];
+    if (!idem_arguments_id(payment)) {
+        return IDEM_EXIT_USAGE;
+    }
+    (void)snprintf(path, sizeof(path), "/v1/admin/payments/%s/operations", payment); /* Fits. */
+    return idem_pages_walk(session, path, page_erase, body);
+}
+
 static enum idem_exit erase_run(struct idem_session *session,
                                 const struct idem_arguments *arguments)
 {
-    static struct idem_table_view ids;
     const char *payment = idem_arguments_own(arguments, OPTION_PAYMENT);
     const char *reason = idem_arguments_own(arguments, OPTION_REASON);
     if ((payment == NULL) == (arguments->word == NULL) || reason == NULL) {
@@ -416,16 +384,8 @@ static enum idem_exit erase_run(struct idem_session *session,
         return IDEM_EXIT_USAGE;
     }
     idem_buf_add_char(&body, '}');
-    if (payment == NULL) {
-        return erase_one(session, arguments->word, &body);
-    }
-    enum idem_exit status = payment_ids(session, payment, &ids);
-    for (size_t i = 0; i < ids.rows && status == IDEM_EXIT_OK; i++) {
-        char id[64];
-        (void)snprintf(id, sizeof(id), "%.*s", (int)ids.cells[i][0].len, ids.cells[i][0].data);
-        status = erase_one(session, id, &body); /* A longer one is no id, and it says so. */
-    }
-    return status;
+    return payment == NULL ? erase_one(session, arguments->word, &body)
+                           : payment_erase(session, payment, &body);
 }
 
 enum idem_exit idem_cli_list(int argc, char **argv)

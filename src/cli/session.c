@@ -4,6 +4,7 @@
  */
 #include "cli/session.h"
 
+#include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 
 #include "base/bug.h"
 #include "base/clock.h"
+#include "cli/table.h"
 
 #define URL_DEFAULT        "http://127.0.0.1:8080"
 #define TRIES_MAX          4
@@ -48,6 +50,9 @@ bool idem_session_option(struct idem_session *session, int letter, const char *v
     case IDEM_OPTION_JSON:
         session->json = true;
         return true;
+    case IDEM_OPTION_INSECURE:
+        session->insecure = true;
+        return true;
     case 'h':
         session->help = true;
         return true;
@@ -79,6 +84,30 @@ static bool credential_load(struct idem_session *session)
     return true;
 }
 
+/* True if `url` is https, or http to this machine, by address or as localhost. */
+static bool url_is_private(const char *url)
+{
+    static const char scheme[] = "http://";
+    if (strncmp(url, scheme, sizeof(scheme) - 1) != 0) {
+        return true;
+    }
+    const char *host = url + sizeof(scheme) - 1;
+    size_t len = strcspn(host, "/?#");
+    struct idem_str name = idem_str_slice(idem_str_from(host), 0, len);
+    if (idem_str_find(name, '@') < name.len) {
+        return false;
+    }
+    if (!idem_str_starts(name, IDEM_STR("["))) {
+        name = idem_str_slice(name, 0, idem_str_find(name, ':'));
+    }
+    struct in_addr address;
+    char text[64];
+    (void)snprintf(text, sizeof(text), "%.*s", (int)name.len,
+                   name.data); /* Longer is no address. */
+    return strcmp(text, "localhost") == 0 || idem_str_starts(name, IDEM_STR("[::1]")) ||
+           (inet_pton(AF_INET, text, &address) == 1 && ntohl(address.s_addr) >> 24 == 127);
+}
+
 static bool url_make(struct idem_session *session, const char *path)
 {
     const char *base = session->url != NULL ? session->url : getenv("IDEM_URL");
@@ -86,6 +115,13 @@ static bool url_make(struct idem_session *session, const char *path)
         base = URL_DEFAULT;
     }
     bool known = strncmp(base, "http://", 7) == 0 || strncmp(base, "https://", 8) == 0;
+    if (known && !session->insecure && !url_is_private(base)) {
+        (void)fprintf(stderr,
+                      "idem: %s: the bearer would go in clear to another machine: use https, or "
+                      "--insecure\n",
+                      base);
+        return false;
+    }
     int len = snprintf(session->full_url, sizeof(session->full_url), "%s%s", base, path);
     if (!known || base[strlen(base) - 1] == '/' || len >= (int)sizeof(session->full_url)) {
         (void)fprintf(stderr,
@@ -130,15 +166,24 @@ static bool is_worth_another_try(const struct idem_http_call *call)
     return call->verdict != IDEM_HTTP_ANSWERED || call->status == 503 || call->status == 429;
 }
 
+/* It may have been done: it left and nothing came back, or the service does not know either. */
+static bool leaves_doubt(const struct idem_http_call *call)
+{
+    return call->verdict == IDEM_HTTP_UNKNOWN ||
+           (call->verdict == IDEM_HTTP_ANSWERED && call->status == 503);
+}
+
 static bool call_run(struct idem_session *session)
 {
     int64_t pause = PAUSE_FIRST_US;
+    session->doubt = false;
     for (int i = 0; i < TRIES_MAX; i++) {
         struct idem_error error;
         if (idem_call_wait(&session->call, &error) != IDEM_OK) {
             (void)fprintf(stderr, "idem: %s\n", error.text);
             return false;
         }
+        session->doubt = session->doubt || leaves_doubt(&session->call);
         if (!is_worth_another_try(&session->call) || i == TRIES_MAX - 1) {
             break;
         }
@@ -169,11 +214,7 @@ static const char *problem_text(const struct idem_session *session,
         idem_json_unescape(&session->document, index, &buf);
     }
     memory[buf.full ? 0 : buf.len] = '\0';
-    for (char *byte = memory; *byte != '\0'; byte++) {
-        if ((unsigned char)*byte < ' ' || *byte == 0x7f) {
-            *byte = '?';
-        }
-    }
+    idem_terminal_safe(memory, strlen(memory));
     return memory;
 }
 
@@ -181,15 +222,15 @@ static const char *problem_text(const struct idem_session *session,
 static enum idem_exit fault_say(struct idem_session *session)
 {
     const struct idem_http_call *call = &session->call;
+    if (session->doubt && is_worth_another_try(call)) {
+        (void)fprintf(stderr,
+                      "idem: %s: %s. It is not known whether this was done: repeat the command.\n",
+                      call->url, call->detail[0] != '\0' ? call->detail : "no final answer came");
+        return IDEM_EXIT_UNKNOWN;
+    }
     if (call->verdict == IDEM_HTTP_NOT_SENT) {
         (void)fprintf(stderr, "idem: %s: %s. Nothing was sent.\n", call->url, call->detail);
         return IDEM_EXIT_OTHER;
-    }
-    if (call->verdict != IDEM_HTTP_ANSWERED) {
-        (void)fprintf(stderr,
-                      "idem: %s: %s. It is not known whether this was done: repeat the command.\n",
-                      call->url, call->detail);
-        return IDEM_EXIT_UNKNOWN;
     }
     if (!document_read(session)) {
         (void)fprintf(stderr,

@@ -26,6 +26,7 @@ enum {
     IDEM_OPTION_URL = 256,
     IDEM_OPTION_CREDENTIAL,
     IDEM_OPTION_JSON,
+    IDEM_OPTION_INSECURE,
     IDEM_OPTION_OWN
 };
 
@@ -33,6 +34,7 @@ enum {
 #define IDEM_SESSION_OPTIONS                                                    \
     { "url", required_argument, NULL, IDEM_OPTION_URL },                        \
         { "credential-file", required_argument, NULL, IDEM_OPTION_CREDENTIAL }, \
+        { "insecure", no_argument, NULL, IDEM_OPTION_INSECURE },                \
         { "json", no_argument, NULL, IDEM_OPTION_JSON },                        \
     {                                                                           \
         "help", no_argument, NULL, 'h'                                          \
@@ -41,14 +43,17 @@ enum {
 #define IDEM_SESSION_HELP                                                                          \
     "      --url URL               the service; default IDEM_URL, or http://127.0.0.1:8080\n"      \
     "      --credential-file FILE  the operator's bearer; default: the variable IDEM_CREDENTIAL\n" \
+    "      --insecure              allow plain http to another machine\n"                          \
     "      --json                  the service's own answers, one a line\n"                        \
     "  -h, --help                  this text\n"
 
 struct idem_session {
     const char *url;             /* NULL: from the environment, or the default. */
     const char *credential_file; /* NULL: from the environment. */
+    bool insecure;               /* The bearer may go in clear. */
     bool json;
     bool help;
+    bool doubt; /* The last request may have been done, whatever its last try was told. */
 
     struct idem_http_call call; /* The last one. */
     struct idem_json document;  /* Its answer, if it is JSON. */

@@ -101,12 +101,14 @@ static enum idem_exit end_run(struct idem_session *session, const char *reason)
 static enum idem_exit status_run(struct idem_session *session,
                                  const struct idem_arguments *arguments)
 {
-    if (arguments->word != NULL) {
+    const char *reason = idem_arguments_own(arguments, OPTION_REASON);
+    bool ends = idem_arguments_own(arguments, OPTION_END_RESTORED) != NULL;
+    if (arguments->word != NULL || (reason != NULL && !ends)) {
         (void)fputs(help, stderr);
         return IDEM_EXIT_USAGE;
     }
-    if (idem_arguments_own(arguments, OPTION_END_RESTORED) != NULL) {
-        return end_run(session, idem_arguments_own(arguments, OPTION_REASON));
+    if (ends) {
+        return end_run(session, reason);
     }
     enum idem_exit status = idem_session_ask(session, "GET", "/v1/admin/summary", IDEM_STR(""));
     if (status == IDEM_EXIT_OK) {

@@ -32,11 +32,25 @@ void idem_table_begin(struct idem_table_view *table, const char *const *names)
 
 void idem_table_row(struct idem_table_view *table)
 {
-    if (table->rows < IDEM_TABLE_ROWS) {
-        memset(table->cells[table->rows], 0, sizeof(table->cells[table->rows]));
-        table->rows += 1;
-    }
+    IDEM_ASSERT(table->rows < IDEM_TABLE_ROWS); /* A page of the service has far fewer. */
+    memset(table->cells[table->rows], 0, sizeof(table->cells[table->rows]));
+    table->rows += 1;
     table->cell = 0;
+}
+
+void idem_terminal_safe(char *text, size_t len)
+{
+    for (size_t i = 0; i < len; i++) {
+        unsigned char byte = (unsigned char)text[i];
+        bool pair = byte == 0xC2 && i + 1 < len && (unsigned char)text[i + 1] < 0xA0;
+        if (byte < ' ' || byte == 0x7F || pair) {
+            text[i] = '?';
+        }
+        if (pair) {
+            i += 1;
+            text[i] = '?';
+        }
+    }
 }
 
 void idem_table_add(struct idem_table_view *table, struct idem_str text)
@@ -46,11 +60,8 @@ void idem_table_add(struct idem_table_view *table, struct idem_str text)
     struct idem_buf *kept = &table->kept;
     struct idem_str shown = text.len > 0 ? idem_str_slice(text, 0, CELL_MAX) : IDEM_STR("-");
     size_t from = kept->len;
-    for (size_t i = 0; i < shown.len && kept->len < kept->max; i++) {
-        char byte = shown.data[i];
-        bool control = (unsigned char)byte < ' ' || byte == 0x7f;
-        idem_buf_add_char(kept, control ? '?' : byte);
-    }
+    idem_buf_add(kept, idem_str_slice(shown, 0, kept->max - kept->len));
+    idem_terminal_safe(kept->data + from, kept->len - from);
     table->cells[table->rows - 1][table->cell] =
         idem_str_slice(idem_buf_str(kept), from, kept->len - from);
     table->cell += 1;

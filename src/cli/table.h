@@ -30,7 +30,7 @@ struct idem_table_view {
 /* Begins with a line of names, which NULL ends; NULL instead of names: no such line. */
 void idem_table_begin(struct idem_table_view *table, const char *const *names);
 
-/* Begins a line; more than fit are not shown. */
+/* Begins a line; at most IDEM_TABLE_ROWS. */
 void idem_table_row(struct idem_table_view *table);
 
 /* Adds one cell; empty text is shown as "-". */
@@ -47,6 +47,9 @@ void idem_table_add_age(struct idem_table_view *table,
                         const struct idem_json *json,
                         size_t object,
                         const char *name);
+
+/* Replaces control characters (C0, DEL, and C1 as UTF-8) by '?', in place. */
+void idem_terminal_safe(char *text, size_t len);
 
 /* Prints all of it, columns in line. */
 enum idem_exit idem_table_print(const struct idem_table_view *table);

@@ -5,6 +5,8 @@
  * leaves a half-made store behind. A flag wins over the file.
  */
 #include <getopt.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -199,8 +201,18 @@ static enum idem_exit serve(const struct idem_config *config, struct options *op
     return IDEM_EXIT_OK;
 }
 
+/* A HUP from now on waits until there is a loop that takes it (service_open.c). */
+static void hangup_hold(void)
+{
+    sigset_t hangup;
+    (void)sigemptyset(&hangup); /* These three cannot fail for a signal that exists. */
+    (void)sigaddset(&hangup, SIGHUP);
+    (void)pthread_sigmask(SIG_BLOCK, &hangup, NULL);
+}
+
 enum idem_exit idem_command_serve(int argc, char **argv)
 {
+    hangup_hold();
     struct options options;
     if (!options_parse(argc, argv, &options)) {
         (void)fputs(help, stderr);

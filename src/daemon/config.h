@@ -1,5 +1,5 @@
 /*
- * config.h - what `idem serve` is told, read once at start and fixed from then on.
+ * config.h - what `idem serve` is told, read at start; service_reload.c says what a HUP changes.
  *
  * Every setting, its range and default are in docs/configuration.md. A configuration is used whole
  * or not at all: an unknown setting, a wrong type, a value out of range or two values that

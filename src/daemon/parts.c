@@ -105,15 +105,29 @@ struct idem_api_limits idem_parts_limits(const struct idem_config *config)
     };
 }
 
+/* The same place: a bearer of one account must never be shown at another. */
+static bool is_same_place(const struct idem_config_provider *left,
+                          const struct idem_config_provider *right)
+{
+    return left->adapter == right->adapter && strcmp(left->base_url, right->base_url) == 0 &&
+           strcmp(left->account, right->account) == 0 && strcmp(left->region, right->region) == 0;
+}
+
 /* The entry's bearer as the new configuration has it, into `ret_word`; unchanged if it has none. */
 static enum idem_err bearer_reload(const struct idem_config *config,
-                                   const char *entry,
+                                   const struct idem_config_provider *running,
                                    char ret_word[IDEM_SECRET_WORD_MAX],
                                    struct idem_error *reterr)
 {
     for (size_t i = 0; i < config->provider_count; i++) {
         const struct idem_config_provider *provider = &config->providers[i];
-        if (strcmp(provider->entry, entry) == 0) {
+        if (strcmp(provider->entry, running->entry) == 0) {
+            if (!is_same_place(provider, running)) {
+                return idem_error_set(reterr, IDEM_E_INVALID,
+                                      "%s:%u: adapter, base_url, account or region of '%s' "
+                                      "changed: that needs a restart",
+                                      config->file, provider->line, provider->entry);
+            }
             return idem_secret_word(provider->credential_file, provider->credential_env, ret_word,
                                     reterr);
         }
@@ -132,7 +146,7 @@ enum idem_err idem_parts_reload(struct idem_parts *parts,
     memcpy(words, parts->provider_credentials, sizeof(parts->provider_credentials));
     enum idem_err err = IDEM_OK;
     for (size_t i = 0; err == IDEM_OK && i < parts->provider_count; i++) {
-        err = bearer_reload(config, parts->config->providers[i].entry, words[i], reterr);
+        err = bearer_reload(config, &parts->config->providers[i], words[i], reterr);
     }
     if (err == IDEM_OK) { /* All of them or none. */
         memcpy(parts->provider_credentials, words, sizeof(parts->provider_credentials));

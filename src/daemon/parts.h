@@ -2,8 +2,8 @@
  * parts.h - the configuration and the secrets in the shape in which the other layers want them.
  *
  * Rules for decisions, entries for the port, credentials and route policies for the edge: all made
- * once, before anything is opened, and fixed from then on. Everything points into the parts or into
- * the configuration, so both outlive whatever borrows them.
+ * before anything is opened; a reload changes credentials and limits alone. Everything points into
+ * the parts or into the configuration, so both outlive whatever borrows them.
  */
 #ifndef IDEM_DAEMON_PARTS_H
 #define IDEM_DAEMON_PARTS_H

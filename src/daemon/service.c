@@ -209,7 +209,7 @@ void idem_service_store_woke(void *context)
     (void)uv_async_send(&service->wake); /* The handle is open as long as the store. */
 }
 
-static void on_signal(uv_signal_t *handle, int number)
+void idem_service_on_signal(uv_signal_t *handle, int number)
 {
     struct idem_service *service = handle->data;
     idem_log(IDEM_LOG_INFO, "signal", &IDEM_LOG_NUMBER("number", number), 1);
@@ -227,22 +227,12 @@ static void on_watch_timer(uv_timer_t *handle)
     idem_service_watch(handle->data);
 }
 
-/* Whoever started us with HUP ignored (nohup) wants us to outlive the terminal. */
-static bool is_ignored(int number)
-{
-    struct sigaction action;
-    return number == SIGHUP && sigaction(number, NULL, &action) == 0 &&
-           action.sa_handler == SIG_IGN;
-}
-
 static void handles_start(struct idem_service *service)
 {
-    static const int numbers[IDEM_SERVICE_SIGNALS] = { SIGTERM, SIGINT, SIGHUP };
+    static const int numbers[] = { SIGTERM, SIGINT };
     for (size_t i = 0; i < IDEM_ARRAY_COUNT(numbers); i++) {
-        if (!is_ignored(numbers[i])) {
-            int rc = uv_signal_start(&service->signals[i], on_signal, numbers[i]);
-            IDEM_ASSERT(rc == 0); /* These signals exist and may be caught. */
-        }
+        int rc = uv_signal_start(&service->signals[i], idem_service_on_signal, numbers[i]);
+        IDEM_ASSERT(rc == 0); /* These signals exist and may be caught. */
     }
     (void)uv_prepare_start(&service->before, on_before); /* These fail without a callback only. */
     (void)uv_check_start(&service->after, on_after);

@@ -46,6 +46,7 @@ struct idem_service_watch {
     int64_t looked_us; /* Monotonic. */
     int64_t loop_lag_us;
     bool disk_low;
+    bool disk_unreadable;
     bool clock_apart;
     bool restored;
     bool caught_up;
@@ -97,6 +98,9 @@ void idem_service_tell_news(struct idem_service *service);
 
 /* service_reload.c: on HUP. A configuration that cannot be used changes nothing. */
 void idem_service_reload(struct idem_service *service);
+
+/* service.c: a signal, on the loop. */
+void idem_service_on_signal(uv_signal_t *handle, int number);
 
 /* service.c: from the store's threads. */
 void idem_service_store_woke(void *context);

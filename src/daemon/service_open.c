@@ -5,6 +5,8 @@
 #include "daemon/service_internal.h"
 
 #include <errno.h>
+#include <pthread.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/resource.h>
 
@@ -25,6 +27,31 @@ static enum idem_err parts_open(struct idem_service *service, struct idem_error 
 static void on_wake(uv_async_t *handle)
 {
     (void)handle; /* Its point is that the wait ended; the step follows. */
+}
+
+/* Whoever started us with HUP ignored (nohup) wants us to outlive the terminal. */
+static bool hangup_is_ignored(void)
+{
+    struct sigaction action;
+    return sigaction(SIGHUP, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
+/*
+ * From here on a HUP waits for the loop, and for the loop only: whoever asks for a reload while the
+ * store is being opened must not end the process. idem_command_serve() has held it back until now.
+ */
+static enum idem_err hangup_take(struct idem_service *service, struct idem_error *reterr)
+{
+    uv_signal_t *handle = &service->signals[IDEM_SERVICE_SIGNALS - 1];
+    int rc = hangup_is_ignored() ? 0 : uv_signal_start(handle, idem_service_on_signal, SIGHUP);
+    if (rc != 0) {
+        return idem_error_set(reterr, IDEM_E_SYSTEM, "event loop: %s", uv_strerror(rc));
+    }
+    sigset_t hangup;
+    (void)sigemptyset(&hangup); /* These three cannot fail for a signal that exists. */
+    (void)sigaddset(&hangup, SIGHUP);
+    (void)pthread_sigmask(SIG_UNBLOCK, &hangup, NULL);
+    return IDEM_OK;
 }
 
 static enum idem_err loop_open(struct idem_service *service, struct idem_error *reterr)
@@ -52,7 +79,7 @@ static enum idem_err loop_open(struct idem_service *service, struct idem_error *
         }
         service->signals[i].data = service;
     }
-    return IDEM_OK;
+    return hangup_take(service, reterr);
 }
 
 /*

@@ -44,8 +44,12 @@ static void disk_look(struct idem_service *service)
     char path[PATH_MAX];
     (void)snprintf(path, sizeof(path), "%s", service->config->store_path); /* The store is open. */
     struct statvfs disk;
-    if (statvfs(dirname(path), &disk) != 0) {
+    bool readable = statvfs(dirname(path), &disk) == 0;
+    if (!readable && !service->watch.disk_unreadable) {
         idem_log(IDEM_LOG_WARN, "disk-unreadable", &IDEM_LOG_TEXT("error", strerror(errno)), 1);
+    }
+    service->watch.disk_unreadable = !readable;
+    if (!readable) {
         return;
     }
     bool low =

@@ -9,16 +9,19 @@ Method: the program itself as a client of the program itself; the judge is the s
 what merchants are told afterwards. Usage: operators.py IDEM
 """
 
+import http.server
 import json
 import pathlib
 import signal
+import subprocess
 import sys
+import threading
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
 import harness  # noqa: E402
 from harness import BEARER, World  # noqa: E402
 
-USAGE, OTHER, REFUSED = 2, 1, 6
+USAGE, OTHER, REFUSED, UNKNOWN = 2, 1, 6, 7
 MONEY = ("--amount", "100.00", "--currency", "CNY")
 
 
@@ -216,15 +219,60 @@ def reloads(idem):
         world.wait_until(lambda: world.pay("k-1", "order-1").status == 429, "one a second")
         limited = world.pay("k-1", "order-1")
         assert limited.status == 429 and limited.header("Retry-After") is not None, limited
+        other = "http://127.0.0.1:9/dedup"
+        elsewhere = before.replace(f"http://127.0.0.1:{world.sandbox_port}/dedup", other)
+        assert other in elsewhere
+        path.write_text(elsewhere)
+        world.service.send_signal(signal.SIGHUP)
+        world.wait_until(lambda: "needs a restart" in world.log_text(), "no bearer goes elsewhere")
         path.write_text("this is no configuration")
         world.service.send_signal(signal.SIGHUP)
-        world.wait_until(lambda: "reload-refused" in world.log_text(), "it is said")
+        world.wait_until(lambda: world.log_text().count("reload-refused") == 2, "it is said")
         path.write_text(before)
         world.service.send_signal(signal.SIGHUP)
         world.wait_until(lambda: world.log_text().count('"reloaded"') == 3, "and works again")
         assert world.pay("k-1", "order-1").status == 201
         assert world.service.pid == pid and world.alive()
     finally:
+        world.close()
+
+
+def doubts(idem):
+    """A command whose answer got lost is told as not known, whatever later tries were told"""
+    world = World(idem, start=False)
+    tries = []
+
+    class Service(http.server.BaseHTTPRequestHandler):
+        def do_POST(self):
+            self.rfile.read(int(self.headers["Content-Length"]))
+            tries.append(self.path)
+            if len(tries) > 1:
+                body = b'{"type":"urn:idem:problem:unavailable","title":"No","status":503}'
+                self.send_response(503)
+                self.send_header("Content-Type", "application/problem+json")
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+            self.close_connection = True
+
+        def log_message(self, *arguments):
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", world.port), Service)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        operation = "01977e3c-5e0a-7cc3-98c4-dc0c0c07398f"
+        result = world.command("resolve", operation, "--verdict", "noted", "--reason", "x")
+        assert "not known" in done(result, UNKNOWN), result
+        assert len(tries) > 1, tries
+        clear = world.command("list", "--url", "http://192.0.2.1:8080")
+        assert "in clear" in done(clear, USAGE), clear
+        with open("/dev/full", "w", encoding="ascii") as full:
+            shown = subprocess.run([idem, "list", "--help"], stdout=full, check=False)
+        assert shown.returncode == OTHER, "what could not be written is said"
+    finally:
+        server.shutdown()
+        server.server_close()
         world.close()
 
 
@@ -266,7 +314,7 @@ def traced(idem):
 
 if __name__ == "__main__":
     harness.run(
-        [credentials, looks, resolves, resolves_failed, refusals, reloads, traced],
+        [credentials, looks, resolves, resolves_failed, refusals, reloads, doubts, traced],
         sys.argv[1],
         sys.argv[2:],
     )

@@ -210,6 +210,19 @@ class Program(unittest.TestCase):
         self.assertEqual(service.end(), 0)
         self.assertIn("reloaded", [event["event"] for event in service.events])
 
+        early = subprocess.Popen(  # Also while it is still being opened.
+            [IDEM, "serve", "--config", self.config(1)], stderr=subprocess.PIPE, text=True)
+        seen = []
+        for line in early.stderr:
+            seen.append(json.loads(line)["event"])
+            if seen[-1] == "start":
+                early.send_signal(signal.SIGHUP)
+            if seen[-1] == "ready":
+                break
+        early.terminate()
+        early.communicate(timeout=DEADLINE)
+        self.assertEqual((early.returncode, seen[-1]), (0, "ready"))
+
         former = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # As under nohup.
         try:
             service = self.begin("serve", "--config", self.config(1))
