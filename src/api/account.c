@@ -5,6 +5,9 @@
  *
  * A request that the bucket refuses takes nothing from it: who is refused and comes again on time
  * is not punished for having asked.
+ *
+ * Looks into the store have few places, and a principal that may have a thousand requests inside
+ * could keep all of them: one with a limit has half, so that the others' get through.
  */
 #include "api/account.h"
 
@@ -33,7 +36,9 @@ static bool is_free(const struct idem_account *account)
 struct idem_account *idem_account_take(struct idem_accounts *accounts, struct idem_str principal)
 {
     struct idem_account *place = NULL;
-    IDEM_ASSERT(principal.len <= IDEM_PRINCIPAL_MAX);
+    if (principal.len > IDEM_PRINCIPAL_MAX) {
+        return NULL;
+    }
     for (size_t i = 0; i < accounts->max; i++) {
         struct idem_account *account = &accounts->all[i];
         if (is_free(account)) {
@@ -98,4 +103,20 @@ void idem_account_leave(struct idem_account *account)
 {
     IDEM_ASSERT(account->inside > 0);
     account->inside -= 1;
+}
+
+void idem_account_undo(struct idem_account *account, const struct idem_api_limits *limits)
+{
+    idem_account_leave(account);
+    if (limits->principal_rate > 0) {
+        account->drops += REQUEST_DROPS;
+    }
+}
+
+bool idem_account_may_read(const struct idem_account *account,
+                           const struct idem_api_limits *limits,
+                           size_t reads_max)
+{
+    size_t half = reads_max > 1 ? reads_max / 2 : 1;
+    return limits->principal_requests_max == 0 || account->reads < half;
 }

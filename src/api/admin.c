@@ -9,6 +9,9 @@
  * A task's commit is durable before its answer leaves and before anything in memory follows it.
  * Then a read that fails does not take it back: the answer is made of the outcome.
  *
+ * What became of a task is also told to whoever writes it down: the store has events of its own of
+ * what changed, but a verdict that was refused and a credential leave no other trace.
+ *
  * Operators have visits of their own, so that they get through when the merchants' are all in use.
  */
 #include "api/api_internal.h"
@@ -23,18 +26,24 @@
 #define SOON_US    IDEM_US_PER_SECOND
 #define STATUS_OK  200
 #define STATUS_NEW 201
+#define STOPPING   "The service is stopping."
 
 /* ---- answers ---- */
+
+static void promise_end(struct idem_api *api, struct idem_admin_visit *visit)
+{
+    if (visit->promised) {
+        idem_credentials_forgo(&api->credentials);
+        visit->promised = false;
+    }
+}
 
 static void visit_end(struct idem_api *api, struct idem_admin_visit *visit)
 {
     struct idem_net_reply reply = idem_reply_end(&api->reply);
     idem_exchange_reply(visit->exchange, &reply);
     visit->exchange = NULL;
-    if (visit->promised) {
-        idem_credentials_forgo(&api->credentials);
-        visit->promised = false;
-    }
+    promise_end(api, visit);
     idem_list_push_front(&api->admin_free, &visit->node);
 }
 
@@ -305,6 +314,12 @@ static bool place_keep(struct idem_api *api,
                           "that is not needed, or raise the limit.");
 }
 
+static bool id_check(struct idem_uid id, struct idem_fault *ret_fault)
+{
+    return !idem_uid_is_zero(id) || idem_fault_set(ret_fault, IDEM_PROBLEM_REQUEST_INVALID,
+                                                   "A credential's id is not all zeros.");
+}
+
 static bool put_begin(struct idem_api *api,
                       struct idem_admin_visit *visit,
                       const struct idem_net_request *request,
@@ -315,7 +330,7 @@ static bool put_begin(struct idem_api *api,
     change->by = by_of(visit);
     change->row.id = visit->route.id;
     change->row.created_by = by_of(visit);
-    if (!body_begin(api, request, ret_fault) ||
+    if (!id_check(visit->route.id, ret_fault) || !body_begin(api, request, ret_fault) ||
         !idem_body_read_credential(&api->body, &visit->kept, &change->row, ret_fault) ||
         !entries_check(api->options.rules, change->row.providers, ret_fault) ||
         !table_check(api, ret_fault) || !secret_check(api, &change->row, ret_fault) ||
@@ -496,7 +511,8 @@ void idem_admin_read_done(struct idem_api *api, struct idem_admin_visit *visit)
 {
     const struct idem_read *read = &visit->read;
     if (read->answer != IDEM_STORE_DURABLE && !visit->done) {
-        refuse(api, visit, IDEM_PROBLEM_UNAVAILABLE, "The store cannot be read now.");
+        refuse(api, visit, IDEM_PROBLEM_UNAVAILABLE,
+               api->draining ? STOPPING : "The store cannot be read now.");
         return;
     }
     if (read->kind == IDEM_READ_SUMMARY) {
@@ -528,6 +544,7 @@ static void put_done(struct idem_api *api, struct idem_admin_visit *visit)
     if (there != NULL) {
         row.created_by = idem_caller_created_by(there);
     }
+    promise_end(api, visit); /* It is this row's place. */
     idem_admin_credential_print(&row, answer_begin(api, there != NULL ? STATUS_OK : STATUS_NEW));
     idem_credentials_put(&api->credentials, &row);
     visit_end(api, visit);
@@ -552,13 +569,61 @@ static void credential_done(struct idem_api *api, struct idem_admin_visit *visit
     revoke_done(api, visit);
 }
 
+/* ---- what was done ---- */
+
+static const char *verb_of(const struct idem_admin_visit *visit)
+{
+    static const char *const resolves[IDEM_VERDICT_COUNT] = {
+        [IDEM_VERDICT_SUCCEEDED] = "resolve-succeeded",
+        [IDEM_VERDICT_FAILED] = "resolve-failed",
+        [IDEM_VERDICT_NOTED] = "resolve-noted",
+    };
+    static const char *const others[IDEM_ROUTE_COUNT] = {
+        [IDEM_ROUTE_ADMIN_ERASE] = "erase",
+        [IDEM_ROUTE_ADMIN_CREDENTIAL_PUT] = "credential-add",
+        [IDEM_ROUTE_ADMIN_CREDENTIAL_REVOKE] = "credential-revoke",
+        [IDEM_ROUTE_ADMIN_RESTORED_END] = "restored-end",
+    };
+    return visit->route.kind == IDEM_ROUTE_ADMIN_RESOLVE
+               ? resolves[visit->task.item.command.resolve.verdict]
+               : others[visit->route.kind];
+}
+
+/* The problem that the task's end is, NONE if it was done. */
+static enum idem_problem task_problem(const struct idem_task *task)
+{
+    if (task->item.answer == IDEM_STORE_UNKNOWN) {
+        return IDEM_PROBLEM_OUTCOME_UNKNOWN;
+    }
+    return task->item.answer == IDEM_STORE_DURABLE ? task->outcome.release.problem
+                                                   : IDEM_PROBLEM_UNAVAILABLE;
+}
+
+static void act_add(struct idem_api *api, const struct idem_admin_visit *visit)
+{
+    enum idem_problem problem = task_problem(&visit->task);
+    struct idem_api_act act = {
+        .verb = verb_of(visit),
+        .outcome = problem == IDEM_PROBLEM_NONE ? "done" : idem_problem_entry(problem)->code,
+        .object = visit->route.id,
+        .by_len = visit->by_len,
+    };
+    IDEM_ASSERT(act.verb != NULL);
+    memcpy(act.by, visit->by, visit->by_len);
+    idem_acts_add(&api->acts, &act);
+}
+
 void idem_admin_task_done(struct idem_api *api, struct idem_admin_visit *visit)
 {
     const struct idem_task *task = &visit->task;
+    act_add(api, visit);
+    if (task->item.answer == IDEM_STORE_UNKNOWN) {
+        refuse(api, visit, IDEM_PROBLEM_OUTCOME_UNKNOWN, "");
+        return;
+    }
     if (task->item.answer != IDEM_STORE_DURABLE) {
-        bool unknown = task->item.answer == IDEM_STORE_UNKNOWN;
-        refuse(api, visit, unknown ? IDEM_PROBLEM_OUTCOME_UNKNOWN : IDEM_PROBLEM_UNAVAILABLE,
-               unknown ? "" : "The store cannot write now.");
+        refuse(api, visit, IDEM_PROBLEM_UNAVAILABLE,
+               api->draining ? STOPPING : "The store cannot write now.");
         return;
     }
     if (task->outcome.release.problem != IDEM_PROBLEM_NONE) {

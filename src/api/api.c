@@ -170,7 +170,8 @@ static enum idem_err parts_make(struct idem_api *api, struct idem_error *reterr)
     }
     if (err == IDEM_OK) {
         err = idem_credentials_configure(&api->credentials, options->credentials,
-                                         options->credential_count, reterr);
+                                         options->credential_count, options->bootstrap_sha256,
+                                         reterr);
     }
     return err == IDEM_OK ? memory_take(api, reterr) : err;
 }
@@ -188,6 +189,7 @@ enum idem_err idem_api_create(const struct idem_api_options *options,
         return idem_error_set(reterr, IDEM_E_SYSTEM, "no memory for the api");
     }
     api->options = *options;
+    api->own_credentials.wanted = true;
     if (api->options.reads_max == 0) {
         api->options.reads_max = READS_DEFAULT;
     }
@@ -289,9 +291,21 @@ int64_t idem_api_wake_us(const struct idem_api *api)
 enum idem_err idem_api_reload_credentials(struct idem_api *api,
                                           const struct idem_credential *credentials,
                                           size_t count,
+                                          struct idem_digest bootstrap_sha256,
                                           struct idem_error *reterr)
 {
-    return idem_credentials_configure(&api->credentials, credentials, count, reterr);
+    return idem_credentials_configure(&api->credentials, credentials, count, bootstrap_sha256,
+                                      reterr);
+}
+
+bool idem_api_credentials_crowded(const struct idem_api *api)
+{
+    return api->credentials.crowded;
+}
+
+size_t idem_api_take_acts(struct idem_api *api, struct idem_api_act *ret, size_t max)
+{
+    return idem_acts_take(&api->acts, ret, max);
 }
 
 void idem_api_reload_limits(struct idem_api *api, const struct idem_api_limits *limits)

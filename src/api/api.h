@@ -8,7 +8,7 @@
  *
  * Who may call is a table in memory: the configuration's credentials, which a reload replaces, and
  * the store's, which are read in pages from the first step on and changed by the admin API. Until
- * they are all read, an unknown bearer gets 503, not 401.
+ * they are all read, and while there are more than fit, an unknown bearer gets 503, not 401.
  *
  * All memory is allocated at creation. When no place is free, the answer is `unavailable`.
  * A caller that has gone changes nothing: the engine's work is finished, the answer goes nowhere.
@@ -26,7 +26,9 @@
 #include "base/digest.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "base/uid.h"
 #include "core/intent.h"
+#include "core/limits.h"
 #include "core/rules.h"
 #include "engine/engine.h"
 #include "net/server.h"
@@ -35,6 +37,11 @@ struct idem_api;
 
 #define IDEM_API_SECRETS_MAX   4  /* Times two rules: IDEM_FINGERPRINTS_MAX. */
 #define IDEM_API_PROVIDERS_MAX 32 /* Of the rules. */
+
+#define IDEM_API_CONFIGURED_MAX 129 /* Credentials of the configuration, with bootstrap. */
+
+/* "principal (label)": who did something. */
+#define IDEM_API_BY_MAX (IDEM_PRINCIPAL_MAX + IDEM_LABEL_MAX + 3)
 
 /* One of the configuration's credentials. The secret itself is never kept. */
 struct idem_credential {
@@ -48,7 +55,7 @@ struct idem_credential {
 
 /* What one principal may take. Operators are not limited. 0: no limit. */
 struct idem_api_limits {
-    size_t principal_requests_max; /* Inside the edge at once. */
+    size_t principal_requests_max; /* Inside the edge at once; unless 0, half of the reads too. */
     int64_t principal_rate;        /* Requests a second ... */
     int64_t principal_burst;       /* ... and how many at once after a pause; 0: the rate. */
 };
@@ -73,6 +80,19 @@ struct idem_api_gauges {
     int64_t restore_begins_us;
     uint64_t restore_listed;
     uint64_t restore_failures;
+};
+
+/*
+ * Something that an operator had done or tried to, as far as the store had a word in it: looks and
+ * what the bytes alone refuse are none. The reason that was given is not in it.
+ */
+struct idem_api_act {
+    const char *verb;       /* A constant, such as "resolve-failed" or "credential-add". */
+    const char *outcome;    /* "done", or the code of the problem that was told. A constant. */
+    struct idem_uid object; /* An operation or a credential; zeros: none. */
+    uint64_t lost;          /* Acts after this one that found no room until it was taken. */
+    size_t by_len;
+    char by[IDEM_API_BY_MAX];
 };
 
 /* A secret that fingerprints are made with. Records name it by id. */
@@ -106,7 +126,7 @@ struct idem_api_options {
     struct idem_route_policy routes[IDEM_ENDPOINT_COUNT];
     size_t requests_max;    /* Merchants' exchanges inside the edge at once. */
     size_t reads_max;       /* Of these, how many ask the store for something; 0: 64. */
-    size_t credentials_max; /* Of the store, that count; 0: 1024. */
+    size_t credentials_max; /* Of the store, that are known at once; 0: 1024. */
     size_t body_max;        /* Bytes; the server refuses what is longer. */
     struct idem_api_limits limits;
 };
@@ -133,13 +153,25 @@ void idem_api_step(struct idem_api *api);
 int64_t idem_api_wake_us(const struct idem_api *api);
 
 /*
- * Replaces the configuration's credentials as a whole. What is being worked on goes on under the
- * one it came with. IDEM_E_INVALID, IDEM_E_LIMIT: nothing has changed.
+ * Replaces the configuration's credentials as a whole, with the first operator's (zeros: none).
+ * What is being worked on goes on under the one it came with. IDEM_E_INVALID, IDEM_E_LIMIT: nothing
+ * has changed.
  */
 enum idem_err idem_api_reload_credentials(struct idem_api *api,
                                           const struct idem_credential *credentials,
                                           size_t count,
+                                          struct idem_digest bootstrap_sha256,
                                           struct idem_error *reterr) IDEM_MUST_CHECK;
+
+/*
+ * The store has more credentials than `credentials_max`, so some do not count, and nobody unknown
+ * is refused for good. Ends when enough of them were revoked, or by a restart with a higher limit.
+ */
+bool idem_api_credentials_crowded(const struct idem_api *api);
+
+/* Moves at most `max` acts into `ret`, oldest first; returns how many. Call it after each step. */
+size_t idem_api_take_acts(struct idem_api *api, struct idem_api_act *ret, size_t max);
+struct idem_str idem_api_act_by(const struct idem_api_act *act); /* "principal (label)". */
 
 /* From now on; what a principal has inside already stays. */
 void idem_api_reload_limits(struct idem_api *api, const struct idem_api_limits *limits);

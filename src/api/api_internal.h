@@ -5,6 +5,7 @@
 #define IDEM_API_API_INTERNAL_H
 
 #include "api/account.h"
+#include "api/act.h"
 #include "api/api.h"
 #include "api/body.h"
 #include "api/credentials.h"
@@ -56,13 +57,14 @@ struct idem_admin_visit {
     struct idem_buf kept;
     char memory[IDEM_VISIT_MEMORY_MAX];
     size_t by_len;
-    char by[IDEM_ADMIN_BY_MAX];
+    char by[IDEM_API_BY_MAX];
     struct idem_task task;
     struct idem_read read;
 };
 
 /* What the edge asks the store for by itself. */
 struct idem_api_own_read {
+    bool wanted; /* Of the credentials: there are more pages. */
     bool running;
     int64_t next_us; /* Monotonic; not before. */
     struct idem_read *read;
@@ -92,9 +94,12 @@ struct idem_api {
     struct idem_list admin_done_tasks;
     struct idem_api_refusal refusals[IDEM_NET_REFUSAL_COUNT];
 
+    struct idem_acts acts; /* admin.c */
+
     /* own.c */
     struct idem_list own_done_reads;
     struct idem_api_own_read own_credentials;
+    uint64_t removals_seen; /* Of the credentials, when the page was asked for. */
     struct idem_api_own_read own_summary;
     struct idem_summary summary; /* As it was last read. */
     bool summary_known;
@@ -141,7 +146,7 @@ void idem_visit_refuse(struct idem_api *api,
                        const struct idem_problem_details *details,
                        struct idem_str what);
 
-/* finish.c: begins a look into the store; false: no place is free. */
+/* finish.c: a place for a look into the store; false: none is free, or none for this account. */
 bool idem_visit_read_take(struct idem_api *api, struct idem_visit *visit) IDEM_MUST_CHECK;
 void idem_visit_read_start(struct idem_api *api,
                            struct idem_visit *visit,

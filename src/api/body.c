@@ -130,13 +130,16 @@ static bool is_visible(struct idem_str text)
     return text.len > 0;
 }
 
+/* Of C0, DEL, or C1 (U+0080 to U+009F, in UTF-8 C2 and the byte): some terminals obey them all. */
 static bool has_control(struct idem_str text)
 {
+    uint8_t before = 0;
     for (size_t i = 0; i < text.len; i++) {
         uint8_t byte = (uint8_t)text.data[i];
-        if (byte < 0x20 || byte == 0x7F) {
+        if (byte < 0x20 || byte == 0x7F || (before == 0xC2 && byte <= 0x9F)) {
             return true;
         }
+        before = byte;
     }
     return false;
 }

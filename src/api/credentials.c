@@ -5,6 +5,9 @@
  * table is never more than half full; removing builds it anew, which is rare and small.
  *
  * The configuration's stand first in it: a secret that is in both is the configuration's.
+ *
+ * A store that was filled under a higher limit has more than there are places. Which of them count
+ * is then a matter of their order, so whenever one of the store's goes, all are read again.
  */
 #include "api/credentials.h"
 
@@ -88,7 +91,6 @@ enum idem_err idem_credentials_init(struct idem_credentials *table,
     }
     *table = (struct idem_credentials){
         .rules = options->rules,
-        .bootstrap_sha256 = options->bootstrap_sha256,
         .stored_max = stored_max,
         .index_size = 1,
     };
@@ -165,6 +167,7 @@ static void spare_add(struct idem_credentials *table,
 enum idem_err idem_credentials_configure(struct idem_credentials *table,
                                          const struct idem_credential *credentials,
                                          size_t count,
+                                         struct idem_digest bootstrap_sha256,
                                          struct idem_error *reterr)
 {
     static const struct idem_digest none = { 0 };
@@ -176,9 +179,9 @@ enum idem_err idem_credentials_configure(struct idem_credentials *table,
         spare_add(table, i, &credentials[i]);
     }
     size_t total = count;
-    if (!idem_digest_equal(table->bootstrap_sha256, none)) {
+    if (!idem_digest_equal(bootstrap_sha256, none)) {
         const struct idem_credential bootstrap = {
-            .secret_sha256 = table->bootstrap_sha256,
+            .secret_sha256 = bootstrap_sha256,
             .principal = IDEM_STR("bootstrap"),
             .is_operator = true,
         };
@@ -197,6 +200,18 @@ enum idem_err idem_credentials_configure(struct idem_credentials *table,
 }
 
 /* ---- the store's ---- */
+
+void idem_credentials_read_begin(struct idem_credentials *table)
+{
+    table->missed = false;
+    table->again = false;
+}
+
+void idem_credentials_read_end(struct idem_credentials *table)
+{
+    table->complete = true;
+    table->crowded = table->missed;
+}
 
 bool idem_credentials_may_miss(const struct idem_credentials *table)
 {
@@ -243,12 +258,20 @@ static size_t keep(char *memory, size_t max, struct idem_str text)
     return buf.len;
 }
 
+/* A row that was edited by hand must not stop the service, and may not pass for another one. */
+static bool is_ours(const struct idem_credential_row *row)
+{
+    return !idem_uid_is_zero(row->id) && row->principal.len > 0 &&
+           row->principal.len <= IDEM_PRINCIPAL_MAX;
+}
+
 void idem_credentials_put(struct idem_credentials *table, const struct idem_credential_row *row)
 {
-    if (row->revoked_us != 0 || place_of(table, row->id) < table->stored_count) {
+    if (row->revoked_us != 0 || !is_ours(row) || place_of(table, row->id) < table->stored_count) {
         return;
     }
-    if (table->stored_count == table->stored_max) {
+    if (table->stored_count + table->promised >= table->stored_max) {
+        table->missed = true;
         table->crowded = true;
         return;
     }
@@ -274,6 +297,8 @@ void idem_credentials_put(struct idem_credentials *table, const struct idem_cred
 void idem_credentials_remove(struct idem_credentials *table, struct idem_uid id)
 {
     size_t place = place_of(table, id);
+    table->removals += 1;
+    table->again = table->again || table->crowded;
     if (place == table->stored_count) {
         return;
     }

@@ -16,11 +16,6 @@
 #include "base/uid.h"
 #include "core/credential.h"
 
-#define IDEM_API_CONFIGURED_MAX 129 /* Of the configuration, with bootstrap. */
-
-/* "principal (label)": who did something. */
-#define IDEM_ADMIN_BY_MAX (IDEM_PRINCIPAL_MAX + IDEM_LABEL_MAX + 3)
-
 /* One of them. */
 struct idem_caller {
     struct idem_digest secret_sha256;
@@ -33,12 +28,11 @@ struct idem_caller {
     size_t label_len;
     size_t created_by_len;
     char label[IDEM_LABEL_MAX];
-    char created_by[IDEM_ADMIN_BY_MAX];
+    char created_by[IDEM_API_BY_MAX];
 };
 
 struct idem_credentials {
     const struct idem_rules *rules;
-    struct idem_digest bootstrap_sha256;
     struct idem_accounts accounts;
     struct idem_caller *configured; /* One of two, so that a reload that fails changes nothing. */
     size_t configured_count;
@@ -46,10 +40,13 @@ struct idem_credentials {
     struct idem_caller *stored;
     size_t stored_count;
     size_t stored_max;
-    size_t promised; /* Places for what is on its way into the store. */
-    bool complete;   /* The store's were all read ... */
-    bool crowded;    /* ... and did not all fit. */
-    uint16_t *index; /* By digest: 0 is free, else 1 + place, configured ones first. */
+    size_t promised;   /* Places for what is on its way into the store. */
+    bool complete;     /* The store's were all read ... */
+    bool crowded;      /* ... and did not all fit. */
+    bool missed;       /* One did not fit since the reading that goes on began. */
+    bool again;        /* There is room for one that did not fit: read them again. */
+    uint64_t removals; /* A page that was asked for before the last one is not to be believed. */
+    uint16_t *index;   /* By digest: 0 is free, else 1 + place, configured ones first. */
     size_t index_size;
 };
 
@@ -59,11 +56,16 @@ enum idem_err idem_credentials_init(struct idem_credentials *table,
                                     struct idem_error *reterr) IDEM_MUST_CHECK;
 void idem_credentials_free(struct idem_credentials *table);
 
-/* Replaces the configuration's. On error nothing has changed. */
+/* Replaces the configuration's; `bootstrap_sha256` zeros: none. On error nothing has changed. */
 enum idem_err idem_credentials_configure(struct idem_credentials *table,
                                          const struct idem_credential *credentials,
                                          size_t count,
+                                         struct idem_digest bootstrap_sha256,
                                          struct idem_error *reterr) IDEM_MUST_CHECK;
+
+/* Around the rows of one reading of all that the store has. */
+void idem_credentials_read_begin(struct idem_credentials *table);
+void idem_credentials_read_end(struct idem_credentials *table);
 
 /* Who has this secret, or NULL. Valid until the table changes. */
 const struct idem_caller *idem_credentials_find(const struct idem_credentials *table,
@@ -80,7 +82,10 @@ const struct idem_caller *idem_credentials_by_id(const struct idem_credentials *
 bool idem_credentials_promise(struct idem_credentials *table) IDEM_MUST_CHECK;
 void idem_credentials_forgo(struct idem_credentials *table);
 
-/* A durable row counts from now on. One that is revoked, or here already, changes nothing. */
+/*
+ * A durable row counts from now on, if a place is free that was not promised. One that is revoked,
+ * here already, or not as anything here writes it changes nothing.
+ */
 void idem_credentials_put(struct idem_credentials *table, const struct idem_credential_row *row);
 
 /* Does not count any more. */

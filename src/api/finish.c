@@ -18,11 +18,13 @@
 #include "base/crash.h"
 #include "base/date.h"
 
-#define RETRY_SOON_US   IDEM_US_PER_SECOND
-#define RETRY_LATEST_US (60 * IDEM_US_PER_SECOND)
-#define VALUE_MAX       600 /* A key with every byte escaped is 512 bytes. */
-#define STATUS_OK       200
-#define STATUS_ACCEPTED 202
+#define RETRY_SOON_US      IDEM_US_PER_SECOND
+#define RETRY_LATEST_US    (60 * IDEM_US_PER_SECOND)
+#define VALUE_MAX          600 /* A key with every byte escaped is 512 bytes. */
+#define STATUS_OK          200
+#define STATUS_ACCEPTED    202
+#define STATUS_TOO_MANY    429
+#define STATUS_UNAVAILABLE 503
 
 /* Fresh memory for one header value. */
 struct value {
@@ -59,6 +61,7 @@ void idem_visit_answer(struct idem_api *api, struct idem_visit *visit)
     }
     visit->exchange = NULL;
     if (visit->read != NULL) {
+        visit->account->reads -= 1;
         idem_list_push_front(&api->free_reads, &visit->read->node);
         visit->read = NULL;
     }
@@ -73,7 +76,8 @@ void idem_visit_refuse(struct idem_api *api,
                        struct idem_str what)
 {
     idem_api_problem(api, details, what);
-    if (idem_problem_entry(details->problem)->status == 503) {
+    uint16_t status = idem_problem_entry(details->problem)->status;
+    if (status == STATUS_TOO_MANY || status == STATUS_UNAVAILABLE) {
         idem_reply_retry_after(&api->reply, RETRY_SOON_US);
     }
     idem_visit_answer(api, visit);
@@ -247,10 +251,14 @@ static void problem_answer(struct idem_api *api, struct idem_visit *visit)
 bool idem_visit_read_take(struct idem_api *api, struct idem_visit *visit)
 {
     IDEM_ASSERT(visit->read == NULL);
+    if (!idem_account_may_read(visit->account, &api->options.limits, api->options.reads_max)) {
+        return false;
+    }
     struct idem_list_node *node = idem_list_pop(&api->free_reads);
     if (node == NULL) {
         return false;
     }
+    visit->account->reads += 1;
     visit->read = IDEM_CONTAINER_OF(node, struct idem_api_read, node);
     visit->read->visit = visit;
     return true;

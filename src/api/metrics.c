@@ -152,6 +152,8 @@ static void program_print(const struct idem_api *api, struct idem_buf *buf)
             gauges->restore_listed);
     gauge(buf, "idem_credentials", "Credentials of the store that count.",
           api->credentials.stored_count);
+    gauge(buf, "idem_credentials_crowded", "1 while the store has more than limits.credentials.",
+          api->credentials.crowded);
 }
 
 /* Known since the first summary; a moment after the start there is none. */

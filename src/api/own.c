@@ -2,9 +2,13 @@
  * What the edge asks the store for by itself, one read of each kind at a time:
  *
  *   the store's credentials   at the start, page by page until there are no more; again after a
- *                             second where the store could not answer
+ *                             second where the store could not answer; and all of them again when
+ *                             one was revoked while not all fitted
  *   the summary               at the start, and every five seconds while /metrics is asked for, so
  *                             that a scrape never waits and never costs more than that
+ *
+ * A revocation that becomes durable while a page is on its way is not in it, and would be undone by
+ * it. Such a page is thrown away and asked for again.
  */
 #include "api/api_internal.h"
 
@@ -31,11 +35,35 @@ static void credentials_done(struct idem_api *api, int64_t now_us)
         own->next_us = now_us + AGAIN_US;
         return;
     }
+    if (api->removals_seen != api->credentials.removals) {
+        return;
+    }
     for (size_t i = 0; i < read->credential_count; i++) {
         idem_credentials_put(&api->credentials, &read->credentials[i]);
         own->read->after_row = read->credentials[i].row;
     }
-    api->credentials.complete = !read->more;
+    own->wanted = read->more;
+    if (!read->more) {
+        idem_credentials_read_end(&api->credentials);
+    }
+}
+
+/* The first page if all are to be read again, or the next. */
+static void credentials_start(struct idem_api *api)
+{
+    struct idem_api_own_read *own = &api->own_credentials;
+    if (api->credentials.again) {
+        idem_credentials_read_begin(&api->credentials);
+        own->read->after_row = 0;
+        own->wanted = true;
+    }
+    api->removals_seen = api->credentials.removals;
+    start(api, own, IDEM_READ_CREDENTIALS);
+}
+
+static bool credentials_wanted(const struct idem_api *api)
+{
+    return (api->own_credentials.wanted || api->credentials.again) && !api->own_credentials.running;
 }
 
 static void summary_done(struct idem_api *api, int64_t now_us)
@@ -71,9 +99,8 @@ void idem_own_step(struct idem_api *api)
     if (api->draining) {
         return;
     }
-    if (!api->credentials.complete && !api->own_credentials.running &&
-        now_us >= api->own_credentials.next_us) {
-        start(api, &api->own_credentials, IDEM_READ_CREDENTIALS);
+    if (credentials_wanted(api) && now_us >= api->own_credentials.next_us) {
+        credentials_start(api);
     }
     if (summary_wanted(api, now_us) && !api->own_summary.running &&
         now_us >= api->own_summary.next_us) {
@@ -92,7 +119,7 @@ int64_t idem_own_wake_us(const struct idem_api *api)
     if (api->draining) {
         return wake_us;
     }
-    if (!api->credentials.complete && !api->own_credentials.running) {
+    if (credentials_wanted(api)) {
         wake_us = earlier(wake_us, api->own_credentials.next_us);
     }
     if (!api->own_summary.running && summary_wanted(api, idem_clock_mono_us(api->options.clock))) {

@@ -181,6 +181,10 @@ static bool abandon_begin(struct idem_api *api,
 
 static bool read_take(struct idem_api *api, struct idem_visit *visit, struct idem_fault *ret_fault)
 {
+    if (!idem_account_may_read(visit->account, &api->options.limits, api->options.reads_max)) {
+        return idem_fault_set(ret_fault, IDEM_PROBLEM_RATE_LIMITED,
+                              "The look-ups of the account are all being worked on.");
+    }
     if (!idem_visit_read_take(api, visit)) {
         return idem_fault_set(ret_fault, IDEM_PROBLEM_UNAVAILABLE,
                               "Too many look-ups are being worked on.");
@@ -465,7 +469,7 @@ static struct idem_visit *merchant_enter(struct idem_api *api,
         return NULL;
     }
     if (api->free_count == 0) {
-        idem_account_leave(caller->account);
+        idem_account_undo(caller->account, &api->options.limits);
         (void)idem_fault_set(&fault, IDEM_PROBLEM_UNAVAILABLE,
                              "Too many requests are being worked on.");
         refuse_later(api, exchange, &fault, IDEM_US_PER_SECOND);

@@ -4,7 +4,8 @@
  * An absent key gets a record that refuses whatever copy may still be on the wire, whatever its
  * fingerprint. A released one becomes the same: nothing executed and nothing ever will. Any other
  * state is left alone, since its effect may have happened, and the caller is shown what is there.
- * In an old copy only what is final is certain: the rest may have run since.
+ * In an old copy only what is final is certain: the rest may have run since. Afterwards a key that
+ * has a stub was executed, so it cannot be given up: its request, sent again, settles from that.
  */
 #include "core/decide_internal.h"
 
@@ -30,6 +31,10 @@ void idem_decide_abandon(struct idem_turn *turn)
     }
     if (command->restored && !idem_intent_is_final(turn->facts->intent.state)) {
         idem_turn_reply(turn, IDEM_PROBLEM_UNAVAILABLE, false);
+        return;
+    }
+    if (turn->facts->intent.row == 0 && turn->facts->stub.row != 0) {
+        idem_turn_reply(turn, IDEM_PROBLEM_TOO_EARLY, false);
         return;
     }
     if (turn->facts->intent.row == 0) {

@@ -3,6 +3,10 @@
  * the same row again is the same credential. A secret belongs to one row for ever, also a revoked
  * one, and what is revoked stays so. Running the command again needs no token: the row itself says
  * whether it was done.
+ *
+ * The second run writes nothing, so its COMMIT proves nothing about the first. That is sound where
+ * an unknown COMMIT ends the process, as it does on SQLite; a store that goes on after one has to
+ * write the row again.
  */
 #include "core/decide_internal.h"
 

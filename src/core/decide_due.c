@@ -5,7 +5,8 @@
  * Who may act: nobody acts without acquiring first, and acquiring is a new epoch and a new token,
  * also for the same process. A lease that lives under this store's incarnation is respected. One
  * that ended turns DISPATCHED into UNKNOWN, and then the recovery table speaks; time alone never
- * runs anything a second time.
+ * runs anything a second time. A payment whose order number another one has used, as the provider's
+ * listing says, is not sent at all: a person gets it.
  */
 #include "core/decide_internal.h"
 
@@ -64,6 +65,11 @@ static void perform(struct idem_turn *turn, const struct idem_provider_rules *pr
     }
     switch (turn->intent->step) {
     case IDEM_STEP_SEND:
+        if (turn->facts->order_stub.row != 0) {
+            idem_turn_park(turn, IDEM_CASE_NO_ROOM,
+                           IDEM_STR("its order number was used before this copy was restored"));
+            return;
+        }
         if (!turn->command->slot) {
             return; /* It stays due. */
         }

@@ -243,6 +243,11 @@ static void refused(struct idem_turn *turn)
         silence(turn);
         return;
     }
+    if (turn->facts->stub.row != 0) { /* Its own listing said otherwise: no end by itself. */
+        idem_turn_park(turn, IDEM_CASE_CONTRADICTION,
+                       IDEM_STR("refused, and yet the provider's listing has it as done"));
+        return;
+    }
     if (evidence->source == IDEM_SOURCE_SEND) {
         resolve_send(turn, IDEM_SEND_REFUSED);
         if (open_sends(turn) > 0 && !refusal_covers_open_sends(turn)) {
@@ -278,6 +283,13 @@ static void success(struct idem_turn *turn)
     if (!same_money(&turn->intent->effect, evidence)) {
         idem_turn_park(turn, IDEM_CASE_MISMATCH,
                        IDEM_STR("done, but another id, amount or currency"));
+        return;
+    }
+    if (turn->facts->stub.row != 0) { /* As is known already: a person has it. */
+        if (evidence->source == IDEM_SOURCE_LISTING) {
+            idem_decide_listed(turn);
+        }
+        idem_turn_park(turn, IDEM_CASE_NO_ROOM, IDEM_STR("done before this copy was restored"));
         return;
     }
     if (!idem_settle_holds_reservation(turn)) { /* Parked after a release, and there was no room. */

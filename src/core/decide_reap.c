@@ -7,6 +7,11 @@
  * What is not final is not touched, however old. What a person still has to look at keeps
  * everything. Time is `horizon_us`, which is trusted, and not the clock; only a person who asks to
  * erase is served by the clock, and not before the last retry can have come.
+ *
+ * A record that is gone carries no token, so the same command once more writes nothing and its
+ * COMMIT proves nothing. That is sound where an unknown COMMIT ends the process, as it does on
+ * SQLite: nobody is told before the next one has read what is there. A store that goes on after an
+ * unknown COMMIT has to write something here.
  */
 #include "core/decide_internal.h"
 
@@ -64,7 +69,7 @@ static void by_request(struct idem_turn *turn)
     const struct idem_intent *intent = &turn->facts->intent;
     bool may_be_retried =
         intent->finished_us + turn->rules->retry_window_us > turn->command->now_us;
-    if (turn->facts->case_open || may_be_retried) {
+    if (turn->facts->cases_open != 0 || may_be_retried) {
         leave_alone(turn);
         return;
     }
@@ -84,7 +89,7 @@ static void by_time(struct idem_turn *turn)
         leave_alone(turn);
         return;
     }
-    if (turn->facts->case_open) {
+    if (turn->facts->cases_open != 0) {
         idem_turn_write_intent(turn);
         turn->intent->reap_us = horizon_us + IDEM_US_PER_DAY;
         idem_turn_reply(turn, IDEM_PROBLEM_NONE, false);

@@ -5,7 +5,8 @@
  *   SUCCEEDED  It happened, with this money. Believed wherever the provider's success would be.
  *   FAILED     It did not happen. That can be known only when nothing that was sent can arrive any
  *              more, so until then it is refused (P6): a person looks at a screen, and the request
- *              is still on its way. In an old copy it is not known what was sent at all.
+ *              is still on its way. In an old copy it is not known what was sent at all, and what a
+ *              stub stands for did happen: the provider's own listing says so.
  *   NOTED      A final record is right as it is, whatever the case says. Nothing but cases changes.
  *              What is still parked cannot be noted away: it stays in front of a person (P9).
  *
@@ -110,6 +111,10 @@ static void too_early(struct idem_turn *turn, int64_t retry_after_us)
 static void say_failed(struct idem_turn *turn)
 {
     int64_t end_us = wire_end_us(turn);
+    if (turn->facts->stub.row != 0) {
+        refuse(turn, IDEM_PROBLEM_STATE_CONFLICT);
+        return;
+    }
     if (turn->command->restored) {
         too_early(turn, 0);
         return;
@@ -136,24 +141,13 @@ static struct idem_str reference(const struct idem_turn *turn)
     return resolve->reference.len > 0 ? resolve->reference : turn->facts->intent.effect.reference;
 }
 
-/*
- * Success for an intent that holds no reservation. A payment, and whatever was released, settles on
- * new rows if there is room. What a listing found of a known payment is answered as the rows stand:
- * the sums were the listing's to move.
- */
-static bool settle_without_reservation(struct idem_turn *turn, struct idem_str how)
+/* False: the rows have no room for it, and nothing changed. */
+static bool settle(struct idem_turn *turn, struct idem_str how)
 {
-    const struct idem_intent *intent = turn->intent;
-    /* A claim that met its stub never encoded a request. */
-    bool is_from_stub = intent->effect.request.len == 0;
-    bool recorded = is_from_stub && intent->endpoint != IDEM_ENDPOINT_PAYMENTS_CREATE &&
-                    turn->facts->payment.row != 0;
-    if (recorded) {
-        static const struct idem_str no_number = { .data = NULL, .len = 0 };
-        idem_settle_recorded(turn, reference(turn), no_number, how);
-        return true;
+    if (turn->facts->stub.row != 0) {
+        return idem_decide_found_happened(turn, reference(turn), how);
     }
-    if (!idem_settle_make_room(turn)) {
+    if (!idem_settle_holds_reservation(turn) && !idem_settle_make_room(turn)) {
         return false;
     }
     idem_settle_success(turn, reference(turn), 0, how);
@@ -173,14 +167,16 @@ static void say_succeeded(struct idem_turn *turn)
         too_early(turn, intent->lease_end_us - turn->command->now_us);
         return;
     }
+    if (intent->effect.amount_minor <= 0) { /* The listing did not say how much. */
+        refuse(turn, IDEM_PROBLEM_STATE_CONFLICT);
+        return;
+    }
     if (resolve->amount_minor != intent->effect.amount_minor ||
         !idem_str_equal(resolve->currency, intent->effect.currency)) {
         refuse(turn, IDEM_PROBLEM_AMOUNT_INVALID);
         return;
     }
-    if (idem_settle_holds_reservation(turn)) {
-        idem_settle_success(turn, reference(turn), 0, how);
-    } else if (!settle_without_reservation(turn, how)) {
+    if (!settle(turn, how)) {
         refuse(turn, IDEM_PROBLEM_STATE_CONFLICT);
         return;
     }

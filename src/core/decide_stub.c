@@ -9,7 +9,14 @@
  * no room for it, a person gets it, with what the provider said as its effect. In no case is
  * anything sent: it has happened (P3).
  *
- * The stub goes in the same decision in which its intent comes, so it is used once.
+ * The stub goes in the decision that settles its intent, and not before: a parked one keeps it, so
+ * that its order number stays taken for other scopes, and its payment finds it when that is made.
+ * Its sums move once, when `applied` is set, whoever comes first: a listing, its payment, or a
+ * person who says that it happened.
+ *
+ * A listing that names a stub once more writes nothing, so if the first COMMIT was unknown, the
+ * second proves nothing. That is sound where an unknown COMMIT ends the process, as it does on
+ * SQLite; a store that goes on after one has to write the stub again.
  */
 #include "core/decide_internal.h"
 
@@ -20,6 +27,8 @@
 #include "base/money.h"
 #include "core/claim.h"
 #include "core/settle.h"
+
+static const struct idem_str no_text = { .data = NULL, .len = 0 };
 
 /* NONE: the listing names nothing of ours, or nothing that lies under this scope. */
 static enum idem_effect_kind listed_kind(const struct idem_command *command)
@@ -40,7 +49,10 @@ static bool is_at(const struct idem_stub *stub, const struct idem_effect *place)
            idem_str_equal(stub->region, place->region);
 }
 
-/* The stub acted on this very payment, in its currency, with an amount that can be counted. */
+/*
+ * The stub acted on this very payment, in its currency, with an amount that can be counted. A row
+ * that failed is not that payment: a released key that ran again has another of the same id.
+ */
 static bool acts_on(const struct idem_stub *stub, const struct idem_payment *payment)
 {
     const struct idem_effect place = {
@@ -48,7 +60,7 @@ static bool acts_on(const struct idem_stub *stub, const struct idem_payment *pay
         .account = payment->account,
         .region = payment->region,
     };
-    return stub->amount_minor > 0 && is_at(stub, &place) &&
+    return stub->amount_minor > 0 && payment->state != IDEM_PAYMENT_FAILED && is_at(stub, &place) &&
            idem_str_equal(stub->currency, payment->currency) &&
            idem_str_equal(stub->payment_effect_id, payment->effect_id);
 }
@@ -98,13 +110,49 @@ static bool apply(struct idem_turn *turn,
            move_sums(payment, stub, provider->partial_capture);
 }
 
+/* All that was done to the payment since it was made. False: that does not fit it. */
+static bool apply_all(struct idem_turn *turn, struct idem_payment *payment)
+{
+    const struct idem_facts *facts = turn->facts;
+    bool fits = !facts->payment_stubs_full;
+    for (size_t i = 0; i < facts->payment_stub_count && fits; i++) {
+        const struct idem_stub *stub = &facts->payment_stubs[i];
+        fits = stub->applied || apply(turn, payment, stub);
+    }
+    return fits;
+}
+
+void idem_decide_apply_stubs(struct idem_turn *turn)
+{
+    struct idem_payment payment = *turn->payment;
+    if (turn->facts->payment_stub_count > 0 && apply_all(turn, &payment)) {
+        *turn->payment = payment;
+        turn->decision->payment_stubs_applied = true;
+    }
+}
+
+/* There was no room when it was listed first, or its payment was not here. */
+static void apply_again(struct idem_turn *turn)
+{
+    const struct idem_stub *stub = &turn->facts->stub;
+    if (stub->applied || turn->facts->payment.row == 0 || !apply(turn, turn->payment, stub)) {
+        return;
+    }
+    idem_turn_write_payment(turn);
+    turn->decision->stub = (struct idem_stub_write){ .write = IDEM_WRITE_UPDATE, .row = *stub };
+    turn->decision->stub.row.applied = true;
+}
+
 void idem_decide_listed(struct idem_turn *turn)
 {
     const struct idem_command *command = turn->command;
     const struct idem_evidence *evidence = &command->evidence;
     enum idem_effect_kind kind = listed_kind(command);
-    bool is_news = command->restored && turn->facts->stub.row == 0;
-    if (!is_news || kind == IDEM_EFFECT_KIND_NONE) {
+    if (!command->restored || kind == IDEM_EFFECT_KIND_NONE) {
+        return;
+    }
+    if (turn->facts->stub.row != 0) {
+        apply_again(turn);
         return;
     }
     struct idem_stub_write *write = &turn->decision->stub;
@@ -132,7 +180,7 @@ void idem_decide_listed(struct idem_turn *turn)
     }
 }
 
-/* The record begins with what the provider says was done, and the stub is used up. */
+/* The record begins with what the provider says was done. */
 static void begin(struct idem_turn *turn)
 {
     const struct idem_stub *stub = &turn->facts->stub;
@@ -149,7 +197,19 @@ static void begin(struct idem_turn *turn)
     };
     idem_claim_acquire(turn);
     idem_turn_event(turn, IDEM_EVENT_FOUND, stub->reference);
-    turn->decision->stub = (struct idem_stub_write){ .write = IDEM_WRITE_DELETE, .row = *stub };
+}
+
+/* The sums have it by now: the answer follows, and the stub is used up. */
+static void use_up(struct idem_turn *turn,
+                   struct idem_str reference,
+                   struct idem_str refund_no,
+                   struct idem_str how)
+{
+    turn->decision->stub = (struct idem_stub_write){
+        .write = IDEM_WRITE_DELETE,
+        .row = turn->facts->stub,
+    };
+    idem_settle_recorded(turn, reference, refund_no, how);
 }
 
 /* A person gets it. It holds no reservation: nothing was taken here, whatever happened there. */
@@ -195,13 +255,13 @@ static void end_row(struct idem_turn *turn)
 static void leave_row_of_stub(struct idem_turn *turn, const struct idem_provider_rules *provider)
 {
     const struct idem_stub *stub = &turn->facts->stub;
-    bool makes_payment =
-        stub->kind == IDEM_EFFECT_KIND_CHARGE || stub->kind == IDEM_EFFECT_KIND_AUTHORIZE;
-    if (!makes_payment || stub->amount_minor <= 0 || idem_currency_exponent(stub->currency) < 0) {
+    if (!idem_effect_kind_makes_payment(stub->kind) || stub->amount_minor <= 0 ||
+        idem_currency_exponent(stub->currency) < 0) {
         return;
     }
     idem_claim_begin_payment(turn, provider);
     struct idem_payment *payment = turn->payment;
+    payment->order_no = stub->order_no.len > 0 ? stub->order_no : payment->order_no;
     payment->entry = stub->entry;
     payment->account = stub->account;
     payment->region = stub->region;
@@ -218,12 +278,14 @@ static bool make_payment(struct idem_turn *turn, struct idem_payment *payment)
     const struct idem_facts *facts = turn->facts;
     idem_payment_made(payment);
     payment->reference = facts->stub.reference;
-    bool fits = facts->order_holder.row == 0 && !facts->payment_stubs_full;
-    for (size_t i = 0; i < facts->payment_stub_count && fits; i++) {
-        const struct idem_stub *stub = &facts->payment_stubs[i];
-        fits = stub->applied || apply(turn, payment, stub);
-    }
-    return fits;
+    return facts->order_holder.row == 0 && apply_all(turn, payment);
+}
+
+static void put_payment(struct idem_turn *turn, const struct idem_payment *made)
+{
+    *turn->payment = *made;
+    turn->decision->payment_stubs_applied = turn->facts->payment_stub_count > 0;
+    idem_turn_payment_moved(turn, IDEM_PAYMENT_PENDING);
 }
 
 static void found_payment(struct idem_turn *turn)
@@ -246,11 +308,8 @@ static void found_payment(struct idem_turn *turn)
              IDEM_STR("done before this copy was restored, but there is no room"));
         return;
     }
-    *turn->payment = made;
-    turn->decision->payment_stubs_applied = turn->facts->payment_stub_count > 0;
-    idem_turn_payment_moved(turn, IDEM_PAYMENT_PENDING);
-    idem_settle_recorded(turn, turn->facts->stub.reference, (struct idem_str){ .len = 0 },
-                         IDEM_STR("listing"));
+    put_payment(turn, &made);
+    use_up(turn, turn->facts->stub.reference, no_text, IDEM_STR("listing"));
 }
 
 /* As much as was asked for; who asked for all that is left got what was left then. */
@@ -295,7 +354,7 @@ static void found_action(struct idem_turn *turn)
              IDEM_STR("done before this copy was restored, but there is no room"));
         return;
     }
-    idem_settle_recorded(turn, facts->stub.reference, accept->refund_no, IDEM_STR("listing"));
+    use_up(turn, facts->stub.reference, accept->refund_no, IDEM_STR("listing"));
 }
 
 void idem_decide_found(struct idem_turn *turn)
@@ -305,4 +364,75 @@ void idem_decide_found(struct idem_turn *turn)
     } else {
         found_action(turn);
     }
+}
+
+static enum idem_endpoint endpoint_of(enum idem_effect_kind kind)
+{
+    static const enum idem_endpoint endpoints[IDEM_EFFECT_KIND_COUNT] = {
+        [IDEM_EFFECT_KIND_CHARGE] = IDEM_ENDPOINT_PAYMENTS_CREATE,
+        [IDEM_EFFECT_KIND_AUTHORIZE] = IDEM_ENDPOINT_PAYMENTS_CREATE,
+        [IDEM_EFFECT_KIND_CAPTURE] = IDEM_ENDPOINT_PAYMENTS_CAPTURE,
+        [IDEM_EFFECT_KIND_CANCEL] = IDEM_ENDPOINT_PAYMENTS_CANCEL,
+        [IDEM_EFFECT_KIND_REFUND] = IDEM_ENDPOINT_REFUNDS_CREATE,
+    };
+    IDEM_ASSERT(kind < IDEM_EFFECT_KIND_COUNT);
+    return endpoints[kind];
+}
+
+/* The payment that the parked claim left as over comes to life, on a new row. */
+static bool payment_happened(struct idem_turn *turn, struct idem_str reference)
+{
+    struct idem_payment made = turn->facts->payment;
+    if (made.state != IDEM_PAYMENT_FAILED) {
+        return false; /* None could be made of what the listing said. */
+    }
+    made.state = IDEM_PAYMENT_PENDING;
+    if (!make_payment(turn, &made)) {
+        return false;
+    }
+    idem_turn_renew_payment(turn);
+    made = *turn->payment;
+    (void)make_payment(turn, &made); /* It fits, as just before. */
+    made.reference = reference;
+    put_payment(turn, &made);
+    return true;
+}
+
+/* On the payment that the stub names, whatever the request named. */
+static bool action_happened(struct idem_turn *turn)
+{
+    const struct idem_stub *stub = &turn->facts->stub;
+    struct idem_intent *intent = turn->intent;
+    struct idem_payment *payment = turn->payment;
+    enum idem_payment_state from = payment->state;
+    bool is_known = payment->row != 0 && idem_str_equal(payment->principal, intent->principal);
+    if (!is_known || !acts_on(stub, payment)) {
+        return false;
+    }
+    if (!stub->applied) {
+        if (!apply(turn, payment, stub)) {
+            return false;
+        }
+        idem_turn_write_payment(turn);
+        idem_turn_payment_moved(turn, from);
+    }
+    intent->payment_row = payment->row;
+    intent->payment_id = payment->id;
+    return true;
+}
+
+bool idem_decide_found_happened(struct idem_turn *turn,
+                                struct idem_str reference,
+                                struct idem_str how)
+{
+    enum idem_effect_kind kind = turn->facts->stub.kind;
+    if (endpoint_of(kind) != turn->intent->endpoint) {
+        return false;
+    }
+    bool happened = idem_effect_kind_makes_payment(kind) ? payment_happened(turn, reference)
+                                                         : action_happened(turn);
+    if (happened) {
+        use_up(turn, reference, no_text, how);
+    }
+    return happened;
 }

@@ -32,20 +32,24 @@
  *   refund_holder the refund of `payment` that holds the refund number and did not fail: the number
  *                 of the intent's refund, else accept.refund_no. Read for refunds.create only,
  *                 while the intent is absent or RELEASED and the number is not empty
- *   stub          by scope, while the intent is absent
- *   order_stub    the stub of a payment that holds accept.order_no at accept.entry. Read for
- *                 payments.create only, while the intent is absent or RELEASED
- *   payment_stubs stubs that act on the payment that `stub` made, oldest first; more than
+ *   stub          by scope, while the intent is absent or not final: one that was parked from its
+ *                 stub still has it
+ *   order_stub    the stub of a payment, of another scope, that has the order number, at whatever
+ *                 entry. Read for payments.create only: while the intent is absent or RELEASED, and
+ *                 for DUE, which may send
+ *   payment_stubs stubs that act on the payment that this intent makes, oldest first; more than
  *                 IDEM_PAYMENT_STUBS_MAX: payment_stubs_full
- *   case_open     the intent has an open case. Read for REAP
+ *   cases_open    bit 1 << kind for every kind of which the intent has an open case. Read for REAP,
+ *                 and for evidence about what is final
  *   credential    by id, for CREDENTIAL; secret_taken: another row, revoked or not, has its secret
  *
  * RELEASED means here also: PARKED without a reservation (problem NOT_EXECUTED).
  *
  * For evidence of source LISTING about an absent intent, `payment` is that of the intent whose
- * scope is evidence.payment_scope. For CREDENTIAL and MARK nothing else is read. A decision may
- * write a stub and a payment, a credential or a mark without an intent: its row is 0 and its state
- * NONE.
+ * scope is evidence.payment_scope. For LISTING and RESOLVE about an intent whose stub acted on a
+ * payment, `payment` is that of the intent whose scope stub.payment_effect_id names, whatever the
+ * intent's own request named. For CREDENTIAL and MARK nothing else is read. A decision may write a
+ * stub and a payment, a credential or a mark without an intent: its row is 0 and its state NONE.
  */
 struct idem_facts {
     struct idem_intent intent;
@@ -60,7 +64,7 @@ struct idem_facts {
     struct idem_stub payment_stubs[IDEM_PAYMENT_STUBS_MAX];
     size_t payment_stub_count;
     bool payment_stubs_full;
-    bool case_open;
+    uint32_t cases_open;
     struct idem_credential_row credential;
     bool secret_taken;
 };
@@ -139,7 +143,7 @@ struct idem_decision {
     /* Sends, and events that no person caused, are deleted before this decision's are added. */
     bool forget_history;
     struct idem_stub_write stub;
-    bool payment_stubs_applied; /* With the stub's DELETE, all of facts.payment_stubs are marked. */
+    bool payment_stubs_applied; /* All that act on the payment this intent makes are marked. */
     struct idem_credential_write credential;
     struct idem_mark mark; /* kind NONE: none. */
     struct idem_release release;

@@ -103,6 +103,11 @@ char idem_effect_kind_letter(enum idem_effect_kind kind)
     return letters[kind];
 }
 
+bool idem_effect_kind_makes_payment(enum idem_effect_kind kind)
+{
+    return kind == IDEM_EFFECT_KIND_CHARGE || kind == IDEM_EFFECT_KIND_AUTHORIZE;
+}
+
 enum idem_effect_kind idem_effect_kind_from_letter(char letter)
 {
     for (unsigned i = IDEM_EFFECT_KIND_NONE + 1; i < IDEM_EFFECT_KIND_COUNT; i++) {

@@ -166,6 +166,7 @@ const char *idem_endpoint_name(enum idem_endpoint endpoint);   /* "payments.crea
 enum idem_endpoint idem_endpoint_from(struct idem_str name);   /* NONE if unknown. */
 const char *idem_effect_kind_name(enum idem_effect_kind kind); /* "charge" ... */
 char idem_effect_kind_letter(enum idem_effect_kind kind);
+bool idem_effect_kind_makes_payment(enum idem_effect_kind kind); /* CHARGE, AUTHORIZE. */
 enum idem_effect_kind idem_effect_kind_from_letter(char letter); /* NONE if unknown. */
 
 /*

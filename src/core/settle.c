@@ -6,6 +6,7 @@
 #include "core/settle.h"
 
 #include "base/bug.h"
+#include "core/decide_internal.h"
 
 bool idem_settle_holds_reservation(const struct idem_turn *turn)
 {
@@ -61,6 +62,7 @@ static void apply_success(struct idem_turn *turn)
     case IDEM_EFFECT_KIND_AUTHORIZE:
         idem_payment_made(turn->payment);
         turn->payment->reference = reference;
+        idem_decide_apply_stubs(turn);
         break;
     case IDEM_EFFECT_KIND_CAPTURE:
         idem_payment_captured(turn->payment, amount_minor, idem_settle_partial_capture(turn));

@@ -1,7 +1,7 @@
 /*
  * settle.h - how an intent ends by evidence: the rows, the answer, the history.
  *
- * The provider's word, a person's word and what a listing told all end an intent through these two
+ * The provider's word, a person's word and what a listing told all end an intent through these
  * functions, so that the ends cannot differ. Every function here changes only turn->decision. Stays
  * in core.
  */

@@ -4,9 +4,10 @@
  *
  * The provider's listing tells effect id, order number and amount. The effect id names the scope,
  * so the claim that comes again under the same key meets its stub and settles from it; another key
- * for the same order finds the number taken. Stubs of captures, cancels and refunds have moved
- * their payment's sums already if it is known here (`applied`), or do so when it becomes known.
- * Pure.
+ * for the same order, at whatever entry, finds the number taken. Stubs of captures, cancels and
+ * refunds have moved their payment's sums already if it is known here and had room (`applied`), or
+ * do so when it becomes known. A stub stays until an intent settles from it, also while that intent
+ * is parked, and as long as it is there, its intent cannot fail. Pure.
  */
 #ifndef IDEM_CORE_STUB_H
 #define IDEM_CORE_STUB_H
@@ -34,7 +35,7 @@ struct idem_stub {
     struct idem_str reference;
     int64_t happened_us;
     int64_t found_us;
-    bool applied; /* The payment's sums have it. */
+    bool applied; /* The payment's sums have it: set once, never taken back. */
 };
 
 #endif /* IDEM_CORE_STUB_H */

@@ -80,6 +80,9 @@ void idem_turn_event(struct idem_turn *turn, enum idem_event_kind kind, struct i
 void idem_turn_case(struct idem_turn *turn, enum idem_case_kind kind, struct idem_str detail)
 {
     IDEM_ASSERT(kind > IDEM_CASE_NONE);
+    if ((turn->facts->cases_open & (UINT32_C(1) << kind)) != 0) {
+        return; /* A person has one of this kind already. */
+    }
     turn->decision->opened = (struct idem_case){
         .kind = kind,
         .id = turn->command->case_id,

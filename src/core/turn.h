@@ -40,6 +40,8 @@ void idem_turn_event_send(struct idem_turn *turn,
                           enum idem_event_kind kind,
                           uint32_t send_no,
                           struct idem_str detail);
+
+/* Opens a case, unless one of its kind is open. */
 void idem_turn_case(struct idem_turn *turn, enum idem_case_kind kind, struct idem_str detail);
 
 /* Every open case of the intent is decided: by whom, and what was said. */

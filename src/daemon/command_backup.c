@@ -5,7 +5,11 @@
  * given its name before everything that can be known is known: the copy passes SQLite's check, the
  * secrets can be read and are those under which the records were made, and both are flushed. Until
  * then they are called FILE.part and FILE.secrets.part; what an interrupted backup leaves under
- * these names is used again by the next one. FILE gets its name last: if it is there, all is.
+ * these names is used again by the next one. FILE gets its name last: if it is there, all is. Both
+ * get their names or neither.
+ *
+ * Whoever holds the lock of a temporary file owns it, until it has its name; nobody else writes to
+ * it or removes it. So two backups to one name take no harm from each other: one is refused.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -39,6 +43,7 @@ static const char help[] =
     "Exit status: 0 the copy is complete and on disk; 2 command line; 4 there is no copy.\n";
 
 #define NAME_MAX_LEN (PATH_MAX + 32)
+#define TRIES_MAX    16
 
 struct options {
     const char *path;
@@ -51,7 +56,8 @@ struct options {
 struct part {
     char name[NAME_MAX_LEN]; /* What it will be called. */
     char temporary[NAME_MAX_LEN];
-    int fd; /* Of the temporary file; -1: none. Holds its lock. */
+    int fd;     /* Of the temporary file; -1: none. Holds its lock. */
+    bool named; /* It is not temporary any more. */
 };
 
 static bool options_parse(int argc, char **argv, struct options *ret_options)
@@ -90,20 +96,62 @@ static enum idem_err system_error(const char *what, const char *name, struct ide
     return idem_error_set(reterr, IDEM_E_SYSTEM, "cannot %s %s: %s", what, name, strerror(errno));
 }
 
+static bool is_same_file(int fd, const char *name)
+{
+    struct stat opened;
+    struct stat named;
+    return fstat(fd, &opened) == 0 && lstat(name, &named) == 0 && opened.st_dev == named.st_dev &&
+           opened.st_ino == named.st_ino;
+}
+
+/*
+ * Opens and locks the temporary file. Until the lock is held another backup may have given it its
+ * name or taken it away: then it is not the temporary file any more, and `part` has none.
+ */
+static enum idem_err part_lock(struct part *part, struct idem_error *reterr)
+{
+    int fd = open(part->temporary, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, S_IRUSR | S_IWUSR);
+    if (fd < 0) {
+        return system_error("make", part->temporary, reterr);
+    }
+    if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+        enum idem_err err =
+            errno == EWOULDBLOCK
+                ? idem_error_set(reterr, IDEM_E_SYSTEM,
+                                 "another backup writes %s; wait for its end", part->temporary)
+                : system_error("lock", part->temporary, reterr);
+        (void)close(fd); /* Nothing was written. */
+        return err;
+    }
+    if (is_same_file(fd, part->temporary)) {
+        part->fd = fd;
+    } else {
+        (void)close(fd); /* Likewise. */
+    }
+    return IDEM_OK;
+}
+
+static bool is_taken(const char *name)
+{
+    struct stat info;
+    return lstat(name, &info) == 0;
+}
+
 /* The name is free, and the temporary file is ours alone and empty. */
 static enum idem_err part_begin(struct part *part, struct idem_error *reterr)
 {
-    struct stat info;
-    if (lstat(part->name, &info) == 0) {
-        return idem_error_set(reterr, IDEM_E_INVALID, "%s exists already; nothing is overwritten",
-                              part->name);
+    for (int i = 0; i < TRIES_MAX && part->fd < 0; i++) {
+        if (is_taken(part->name)) {
+            return idem_error_set(reterr, IDEM_E_INVALID,
+                                  "%s exists already; nothing is overwritten", part->name);
+        }
+        enum idem_err err = part_lock(part, reterr);
+        if (err != IDEM_OK) {
+            return err;
+        }
     }
-    part->fd = open(part->temporary, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, S_IRUSR | S_IWUSR);
     if (part->fd < 0) {
-        return system_error("make", part->temporary, reterr);
-    }
-    if (flock(part->fd, LOCK_EX | LOCK_NB) != 0) {
-        return idem_error_set(reterr, IDEM_E_SYSTEM, "another backup writes %s; wait for its end",
+        return idem_error_set(reterr, IDEM_E_SYSTEM, "other backups make and remove %s",
                               part->temporary);
     }
     if (fchmod(part->fd, S_IRUSR | S_IWUSR) != 0 || ftruncate(part->fd, 0) != 0) {
@@ -112,24 +160,51 @@ static enum idem_err part_begin(struct part *part, struct idem_error *reterr)
     return IDEM_OK;
 }
 
-/* Flushed first, so that the name never stands for half a file. */
-static enum idem_err part_end(const struct part *part, struct idem_error *reterr)
+/* Moves a file to a name that is free, in one step that cannot overwrite. As rename(). */
+static int move(const char *from, const char *to)
 {
-    struct stat info;
-    if (lstat(part->name, &info) == 0) {
-        return idem_error_set(reterr, IDEM_E_INVALID,
-                              "%s appeared meanwhile; nothing is overwritten", part->name);
+    int rc = renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE);
+    if (rc == 0 || (errno != EINVAL && errno != ENOSYS)) {
+        return rc;
     }
-    return rename(part->temporary, part->name) == 0 ? IDEM_OK
-                                                    : system_error("name", part->name, reterr);
+    /* This file system cannot; a second name does not overwrite either. */
+    rc = link(from, to);
+    if (rc == 0 && unlink(from) != 0) {
+        int error = errno;
+        (void)unlink(to); /* It stays one name: under two a store is refused, and rightly. */
+        errno = error;
+        rc = -1;
+    }
+    return rc;
 }
 
-static void part_close(struct part *part, bool done)
+/* What it has was flushed, so that the name never stands for half a file. */
+static enum idem_err part_end(struct part *part, struct idem_error *reterr)
+{
+    if (move(part->temporary, part->name) != 0) {
+        return errno == EEXIST
+                   ? idem_error_set(reterr, IDEM_E_INVALID,
+                                    "%s appeared meanwhile; nothing is overwritten", part->name)
+                   : system_error("name", part->name, reterr);
+    }
+    part->named = true;
+    return IDEM_OK;
+}
+
+/* Takes the name back. */
+static void part_undo(const struct part *part)
+{
+    if (part->named && is_same_file(part->fd, part->name)) {
+        (void)unlink(part->name); /* At worst it stays, and the next backup says so. */
+    }
+}
+
+static void part_close(const struct part *part)
 {
     if (part->fd < 0) {
         return;
     }
-    if (!done) {
+    if (!part->named) {
         (void)unlink(part->temporary); /* At worst it stays, and the next backup uses it. */
     }
     (void)close(part->fd); /* What was written is flushed by now, or worth nothing. */
@@ -249,6 +324,22 @@ static enum idem_err parts_fill(const struct options *options,
     return err == IDEM_OK ? parts_flush(store, secrets, reterr) : err;
 }
 
+static enum idem_err parts_name(struct part *store, struct part *secrets, struct idem_error *reterr)
+{
+    enum idem_err err = part_end(secrets, reterr);
+    if (err == IDEM_OK) {
+        err = part_end(store, reterr);
+    }
+    if (err == IDEM_OK) {
+        err = directory_flush(store->name, reterr);
+    }
+    if (err != IDEM_OK) {
+        part_undo(store);
+        part_undo(secrets);
+    }
+    return err;
+}
+
 static enum idem_err parts_make(const struct options *options,
                                 struct part *store,
                                 struct part *secrets,
@@ -262,13 +353,7 @@ static enum idem_err parts_make(const struct options *options,
     if (err == IDEM_OK) {
         err = parts_fill(options, store, secrets, ret_copied, reterr);
     }
-    if (err == IDEM_OK) {
-        err = part_end(secrets, reterr);
-    }
-    if (err == IDEM_OK) {
-        err = part_end(store, reterr);
-    }
-    return err == IDEM_OK ? directory_flush(store->name, reterr) : err;
+    return err == IDEM_OK ? parts_name(store, secrets, reterr) : err;
 }
 
 static bool copied_print(const struct part *store, const struct idem_sqlite_copied *copied)
@@ -294,6 +379,7 @@ static bool part_name(struct part *part, const char *to, const char *suffix)
     int len = snprintf(part->name, sizeof(part->name), "%s%s", to, suffix);
     int temporary_len = snprintf(part->temporary, sizeof(part->temporary), "%s%s.part", to, suffix);
     part->fd = -1;
+    part->named = false;
     return len > 0 && temporary_len > 0 && (size_t)temporary_len < sizeof(part->temporary);
 }
 
@@ -317,8 +403,8 @@ enum idem_exit idem_command_backup(int argc, char **argv)
     struct idem_sqlite_copied copied = { .newest_us = 0 };
     struct idem_error error;
     enum idem_err err = parts_make(&options, &store, &secrets, &copied, &error);
-    part_close(&secrets, err == IDEM_OK);
-    part_close(&store, err == IDEM_OK);
+    part_close(&secrets);
+    part_close(&store);
     if (err != IDEM_OK) {
         (void)fprintf(stderr, "idem backup: %s\n", error.text);
         return IDEM_EXIT_START;

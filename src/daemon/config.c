@@ -7,10 +7,13 @@
 #include "daemon/config.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <libconfig.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/attr.h"
 #include "base/bug.h"
@@ -446,8 +449,19 @@ static enum idem_err file_load(const char *path,
                                size_t max,
                                struct idem_error *reterr)
 {
-    FILE *file = fopen(path, "re");
+    int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC); /* A pipe must not hold us up. */
+    struct stat status;
+    if (fd < 0 || fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) {
+        int cause = fd < 0 ? errno : EINVAL;
+        if (fd >= 0) {
+            (void)close(fd); /* It was only looked at. */
+        }
+        return idem_error_set(reterr, IDEM_E_SYSTEM, "%s: %s", path,
+                              cause == EINVAL ? "is not a regular file" : strerror(cause));
+    }
+    FILE *file = fdopen(fd, "r");
     if (file == NULL) {
+        (void)close(fd); /* It was only opened. */
         return idem_error_set(reterr, IDEM_E_SYSTEM, "%s: %s", path, strerror(errno));
     }
     size_t len = fread(memory, 1, max, file);

@@ -199,6 +199,14 @@ static const char *credential_fault(const struct idem_config *config, size_t ind
     if (credential->principal == NULL || idem_digest_equal(credential->secret, none)) {
         return "a credential needs 'principal' and 'secret_sha256'";
     }
+    for (const char *byte = credential->principal; *byte != '\0'; byte++) {
+        if (*byte <= ' ' || *byte > '~') {
+            return "'principal' may have visible ASCII characters, no spaces";
+        }
+    }
+    if (idem_digest_equal(config->bootstrap, credential->secret)) {
+        return "this 'secret_sha256' is 'bootstrap_credential_sha256' too";
+    }
     for (size_t i = 0; i < index; i++) {
         if (idem_digest_equal(config->credentials[i].secret, credential->secret)) {
             return "this 'secret_sha256' stands twice";

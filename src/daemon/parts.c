@@ -13,6 +13,7 @@
 #include "provider/bridge.h"
 
 _Static_assert(IDEM_SECRETS_FINGERPRINTS_MAX <= IDEM_API_SECRETS_MAX, "the edge takes them all");
+_Static_assert(IDEM_CONFIG_CREDENTIALS_MAX < IDEM_API_CONFIGURED_MAX, "likewise, with bootstrap");
 
 #define SECRETS_PATH_MAX 1200
 
@@ -113,26 +114,34 @@ static bool is_same_place(const struct idem_config_provider *left,
            strcmp(left->account, right->account) == 0 && strcmp(left->region, right->region) == 0;
 }
 
+static const struct idem_config_provider *provider_find(const struct idem_config *config,
+                                                        const char *entry)
+{
+    for (size_t i = 0; i < config->provider_count; i++) {
+        if (strcmp(config->providers[i].entry, entry) == 0) {
+            return &config->providers[i];
+        }
+    }
+    return NULL;
+}
+
 /* The entry's bearer as the new configuration has it, into `ret_word`; unchanged if it has none. */
 static enum idem_err bearer_reload(const struct idem_config *config,
                                    const struct idem_config_provider *running,
                                    char ret_word[IDEM_SECRET_WORD_MAX],
                                    struct idem_error *reterr)
 {
-    for (size_t i = 0; i < config->provider_count; i++) {
-        const struct idem_config_provider *provider = &config->providers[i];
-        if (strcmp(provider->entry, running->entry) == 0) {
-            if (!is_same_place(provider, running)) {
-                return idem_error_set(reterr, IDEM_E_INVALID,
-                                      "%s:%u: adapter, base_url, account or region of '%s' "
-                                      "changed: that needs a restart",
-                                      config->file, provider->line, provider->entry);
-            }
-            return idem_secret_word(provider->credential_file, provider->credential_env, ret_word,
-                                    reterr);
-        }
+    const struct idem_config_provider *provider = provider_find(config, running->entry);
+    if (provider == NULL) {
+        return IDEM_OK;
     }
-    return IDEM_OK;
+    if (!is_same_place(provider, running)) {
+        return idem_error_set(reterr, IDEM_E_INVALID,
+                              "%s:%u: adapter, base_url, account or region of '%s' changed: that "
+                              "needs a restart",
+                              config->file, provider->line, provider->entry);
+    }
+    return idem_secret_word(provider->credential_file, provider->credential_env, ret_word, reterr);
 }
 
 enum idem_err idem_parts_reload(struct idem_parts *parts,

@@ -43,13 +43,15 @@ enum idem_service_phase {
 
 /* What was seen last, so that a change is one line of the log. */
 struct idem_service_watch {
-    int64_t looked_us; /* Monotonic. */
+    int64_t looked_us;    /* Monotonic. */
+    struct stat log_file; /* The store's, once it was seen. */
     int64_t loop_lag_us;
     bool disk_low;
     bool disk_unreadable;
     bool clock_apart;
     bool restored;
     bool caught_up;
+    bool crowded;
 };
 
 struct idem_service {

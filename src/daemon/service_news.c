@@ -1,11 +1,15 @@
 /*
  * One line for what an operator may have to follow: an outcome that is not known, one that became
- * known after all, a case in front of a person. With `log = "operations"` also one for every end.
+ * known after all, a case in front of a person, and what an operator did about one. With
+ * `log = "operations"` also one for every end.
  *
  * A line names the operation, never the key; whoever has a key asks for its operation.
  */
 #include "daemon/service_internal.h"
 
+#include <stdio.h>
+
+#include "base/attr.h"
 #include "base/bug.h"
 #include "core/problem.h"
 #include "daemon/config.h"
@@ -69,8 +73,43 @@ static void tell(const struct idem_news *news)
     idem_log(level_of(news), event_name(news), fields, count);
 }
 
+/* What a person did, or tried; the reason stands in the store. */
+static void act_tell(const struct idem_api_act *act)
+{
+    char id_memory[64];
+    char by_memory[IDEM_API_BY_MAX + 1];
+    struct idem_buf id;
+    idem_buf_init(&id, id_memory, sizeof(id_memory) - 1);
+    idem_uid_print(act->object, &id);
+    id_memory[id.len] = '\0';
+    struct idem_str by = idem_api_act_by(act);
+    (void)snprintf(by_memory, sizeof(by_memory), "%.*s", (int)by.len, by.data); /* It has room. */
+    const struct idem_log_field fields[] = {
+        IDEM_LOG_TEXT("by", by_memory),
+        IDEM_LOG_TEXT("verb", act->verb),
+        IDEM_LOG_TEXT("object", id_memory),
+        IDEM_LOG_TEXT("outcome", act->outcome),
+        IDEM_LOG_NUMBER("lost", (int64_t)act->lost),
+    };
+    bool whole = act->lost == 0;
+    idem_log(IDEM_LOG_INFO, "operator", fields, IDEM_ARRAY_COUNT(fields) - (whole ? 1 : 0));
+}
+
+static void acts_tell(struct idem_service *service)
+{
+    struct idem_api_act acts[4];
+    size_t count = 0;
+    do {
+        count = idem_api_take_acts(service->api, acts, IDEM_ARRAY_COUNT(acts));
+        for (size_t i = 0; i < count; i++) {
+            act_tell(&acts[i]);
+        }
+    } while (count == IDEM_ARRAY_COUNT(acts));
+}
+
 void idem_service_tell_news(struct idem_service *service)
 {
+    acts_tell(service);
     struct idem_news news[NEWS_AT_ONCE];
     bool every = service->config->log == IDEM_CONFIG_LOG_OPERATIONS;
     size_t count = 0;

@@ -21,6 +21,14 @@
 
 static enum idem_err parts_open(struct idem_service *service, struct idem_error *reterr)
 {
+    const char *path = service->config->store_path;
+    struct stat store;
+    if (service->config->restored && (stat(path, &store) != 0 || store.st_size == 0)) {
+        return idem_error_set(reterr, IDEM_E_STORE,
+                              "--restored: there is no store at %s; put the copy and its secrets "
+                              "there first",
+                              path);
+    }
     return idem_parts_create(service->config, &service->random, &service->parts, reterr);
 }
 

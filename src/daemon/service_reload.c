@@ -15,7 +15,8 @@ static enum idem_err reload_from(struct idem_service *service,
     size_t count = idem_parts_credentials(config, credentials);
     enum idem_err err = idem_parts_reload(service->parts, config, reterr);
     if (err == IDEM_OK) {
-        err = idem_api_reload_credentials(service->api, credentials, count, reterr);
+        err = idem_api_reload_credentials(service->api, credentials, count, config->bootstrap,
+                                          reterr);
     }
     if (err == IDEM_OK) {
         const struct idem_api_limits limits = idem_parts_limits(config);

@@ -15,20 +15,33 @@
 #include "daemon/config.h"
 #include "daemon/log.h"
 
+/* Looks at a file and remembers it the first time; false: the name leads elsewhere since. */
+static bool is_in_place(const char *path, struct stat *known, bool *ret_there)
+{
+    struct stat file;
+    *ret_there = stat(path, &file) == 0;
+    if (*ret_there && known->st_ino == 0) {
+        *known = file;
+    }
+    bool is_same = file.st_dev == known->st_dev && file.st_ino == known->st_ino;
+    return *ret_there ? is_same : known->st_ino == 0;
+}
+
 /*
- * Whether the store's name still leads to the file that is open. Otherwise every answer would rest
- * on a file that nobody will find again.
+ * Whether the names of the store and its log still lead to the files that are open. Otherwise every
+ * answer would rest on a file that nobody will find again.
  */
 static void store_look(struct idem_service *service)
 {
     const char *path = service->config->store_path;
-    struct stat file;
+    char log[PATH_MAX];
+    (void)snprintf(log, sizeof(log), "%s-wal", path); /* Cut, it is not there, and never was. */
     if (service->store->broken) {
         return;
     }
-    bool there = stat(path, &file) == 0;
-    if (!there || file.st_dev != service->store_file.st_dev ||
-        file.st_ino != service->store_file.st_ino) {
+    bool there = true;
+    if (!is_in_place(path, &service->store_file, &there) ||
+        !is_in_place(log, &service->watch.log_file, &there)) {
         const struct idem_log_field fields[] = {
             IDEM_LOG_TEXT("store", path),
             IDEM_LOG_TEXT("now", there ? "another file" : strerror(errno)),
@@ -93,6 +106,11 @@ static void workers_look(struct idem_service *service)
                  IDEM_ARRAY_COUNT(fields));
         watch->restored = restore.restored;
     }
+    bool crowded = idem_api_credentials_crowded(service->api);
+    if (crowded && !watch->crowded) {
+        idem_log(IDEM_LOG_ERROR, "credentials-crowded", NULL, 0);
+    }
+    watch->crowded = crowded;
     if (caught_up && !watch->caught_up) {
         idem_log(IDEM_LOG_INFO, "caught-up", NULL, 0);
         watch->caught_up = true;

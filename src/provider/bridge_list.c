@@ -6,7 +6,8 @@
  * would be charged again. Whatever docs/bridge.md does not list therefore makes the page unusable,
  * and that includes members that are merely new: `"status":"declined"` would take back all the
  * others say. `kind` must be what the effect's id says, a capture, cancel or refund must name its
- * payment, and a cursor must lead on.
+ * payment, and a cursor must lead on. Effects stand in the order in which they happened: whoever
+ * reads them moves sums one after the other, and a refund before its capture finds no room.
  *
  * What the provider did for others, under ids that are not ours, may be in a page. Its form is
  * checked like any other's; of its texts only the id is kept, cut, so that long ones of strangers
@@ -227,7 +228,9 @@ static bool page_read(const struct idem_json *json, struct idem_listing *listing
     }
     size_t object = effects + 1;
     for (size_t i = 0; i < json->tokens[effects].count; i++) {
-        if (!effect_read(json, object, &listing->kept, &listing->listed[i])) {
+        struct idem_listed *listed = &listing->listed[i];
+        if (!effect_read(json, object, &listing->kept, listed) ||
+            (i > 0 && listed->happened_us < listed[-1].happened_us)) {
             return false;
         }
         object = json->tokens[object].next;

@@ -1,13 +1,16 @@
 /*
  * GET {base}/effects: what succeeded, in the order in which it happened.
  *
- *   read --> find the page --> count it --> fault? --> answer
+ *   read --> is all decided? --> find the page --> count it --> fault? --> answer
  *
  * A page begins behind its cursor, which is the place of the last effect before it: the moment and
  * the number of its first execution. So a cursor stays valid whatever happens meanwhile, and any
  * page can be asked for again. Pages are small, so that whoever reads them has to read several.
  *
  * A listing knows what a query knows: lag, not_found_N and lies hold here too.
+ *
+ * What is processing may still succeed. A listing without it would say that it never will, so there
+ * is none (503) as long as something that was begun before its end is undecided.
  */
 #include "sandbox/sandbox_internal.h"
 
@@ -101,6 +104,20 @@ static bool is_wished(const struct idem_sandbox *sandbox,
     }
     struct idem_sandbox_fault_rule rule = idem_sandbox_send_rule(sandbox, effect);
     return !idem_sandbox_ask_is_hidden(effect, &rule, idem_clock_wall_us(sandbox->options.clock));
+}
+
+static bool all_is_decided(const struct idem_sandbox *sandbox,
+                           enum idem_sandbox_profile profile,
+                           int64_t to_us)
+{
+    IDEM_LIST_FOREACH (node, idem_ledger_effects(sandbox->ledger)) {
+        const struct idem_ledger_effect *effect =
+            IDEM_CONTAINER_OF(node, struct idem_ledger_effect, node);
+        if (effect->profile == profile && effect->processing > 0 && effect->known_us < to_us) {
+            return false;
+        }
+    }
+    return true;
 }
 
 /* Puts it in its place; what has no room any more comes on a later page. */
@@ -211,6 +228,11 @@ static struct idem_ledger_effect *fault_find(const struct idem_sandbox *sandbox,
     return NULL;
 }
 
+static void undecided_send(struct idem_exchange *exchange)
+{
+    idem_sandbox_answer_send(exchange, 503, IDEM_STR("{\"error\":\"something is undecided\"}"));
+}
+
 void idem_sandbox_list_take(struct idem_sandbox *sandbox,
                             enum idem_sandbox_profile profile,
                             struct idem_exchange *exchange)
@@ -222,6 +244,10 @@ void idem_sandbox_list_take(struct idem_sandbox *sandbox,
     if (!wish_read(idem_exchange_request(exchange)->query, &wish)) {
         idem_sandbox_answer_send(exchange, 400,
                                  IDEM_STR("{\"error\":\"listing: from, to, limit, cursor\"}"));
+        return;
+    }
+    if (!all_is_decided(sandbox, profile, wish.to_us)) {
+        undecided_send(exchange);
         return;
     }
     page_find(sandbox, profile, &wish, &page);
@@ -255,6 +281,10 @@ void idem_sandbox_list_answer(struct idem_sandbox *sandbox, const struct idem_sa
     }
     bool readable = wish_read(idem_exchange_request(call->exchange)->query, &wish);
     IDEM_ASSERT(readable); /* It was, when it came. */
+    if (!all_is_decided(sandbox, call->effect->profile, wish.to_us)) {
+        undecided_send(call->exchange); /* Begun since it was asked for. */
+        return;
+    }
     page_find(sandbox, call->effect->profile, &wish, &page);
     page_answer(sandbox, &page, call->exchange);
 }

@@ -3,6 +3,9 @@
  *
  * `fixed` members name the row (ids, scope, principal, order number): nothing may change them, so
  * no UPDATE carries them and no index on them is touched when a row moves on.
+ *
+ * Enums name their limits: a value behind them was not written by us, and whoever read on with it
+ * would look behind the end of a table.
  */
 #include "store/columns.h"
 
@@ -31,6 +34,22 @@ static_assert(sizeof(struct idem_digest) == 32, "BYTES_32");
         .name = (column), .kind = IDEM_COLUMN_##type, .offset = offsetof(struct of, member), \
         .fixed = true                                                                        \
     }
+/* Of an enum whose zero is never stored, and of one whose zero is. */
+#define WORD(column, of, member, count)                                                   \
+    {                                                                                     \
+        .name = (column), .kind = IDEM_COLUMN_U32, .offset = offsetof(struct of, member), \
+        .first = 1, .limit = (count)                                                      \
+    }
+#define FIXED_WORD(column, of, member, count)                                             \
+    {                                                                                     \
+        .name = (column), .kind = IDEM_COLUMN_U32, .offset = offsetof(struct of, member), \
+        .fixed = true, .first = 1, .limit = (count)                                       \
+    }
+#define WORD_OR_NONE(column, of, member, count)                                           \
+    {                                                                                     \
+        .name = (column), .kind = IDEM_COLUMN_U32, .offset = offsetof(struct of, member), \
+        .limit = (count)                                                                  \
+    }
 #define TABLE(label, list, of)                                                      \
     {                                                                               \
         .name = (label), .columns = (list), .column_count = IDEM_ARRAY_COUNT(list), \
@@ -42,8 +61,8 @@ static const struct idem_column intent_columns[] = {
     FIXED("scope", BYTES_16, idem_intent, scope),
     FIXED("principal", TEXT, idem_intent, principal),
     FIXED("key", TEXT, idem_intent, key),
-    FIXED("endpoint", U32, idem_intent, endpoint),
-    COLUMN("state", U32, idem_intent, state),
+    FIXED_WORD("endpoint", idem_intent, endpoint, IDEM_ENDPOINT_COUNT),
+    WORD("state", idem_intent, state, IDEM_INTENT_COUNT),
     COLUMN("version", U32, idem_intent, version),
     COLUMN("rule_id", U32, idem_intent, fingerprint.rule_id),
     COLUMN("secret_id", U32, idem_intent, fingerprint.secret_id),
@@ -51,11 +70,11 @@ static const struct idem_column intent_columns[] = {
     COLUMN("epoch", U32, idem_intent, epoch),
     COLUMN("token", BYTES_16, idem_intent, token),
     COLUMN("last_command", BYTES_16, idem_intent, last_command),
-    COLUMN("step", U32, idem_intent, step),
+    WORD_OR_NONE("step", idem_intent, step, IDEM_STEP_COUNT),
     COLUMN("incarnation", I64, idem_intent, incarnation),
     COLUMN("lease_end_us", I64, idem_intent, lease_end_us),
     COLUMN("due_us", I64, idem_intent, due_us),
-    COLUMN("send_count", U32, idem_intent, send_count),
+    WORD_OR_NONE("send_count", idem_intent, send_count, IDEM_SENDS_MAX + 1),
     COLUMN("ask_count", U32, idem_intent, ask_count),
     FIXED("created_us", I64, idem_intent, created_us),
     COLUMN("updated_us", I64, idem_intent, updated_us),
@@ -64,8 +83,8 @@ static const struct idem_column intent_columns[] = {
     COLUMN("finished_us", I64, idem_intent, finished_us),
     COLUMN("expires_us", I64, idem_intent, expires_us),
     COLUMN("reap_us", I64, idem_intent, reap_us),
-    COLUMN("problem", U32, idem_intent, problem),
-    COLUMN("effect_kind", U32, idem_intent, effect.kind),
+    WORD_OR_NONE("problem", idem_intent, problem, IDEM_PROBLEM_COUNT),
+    WORD_OR_NONE("effect_kind", idem_intent, effect.kind, IDEM_EFFECT_KIND_COUNT),
     COLUMN("effect_id", TEXT, idem_intent, effect.id),
     COLUMN("entry", TEXT, idem_intent, effect.entry),
     COLUMN("account", TEXT, idem_intent, effect.account),
@@ -89,10 +108,10 @@ static const struct idem_column intent_columns[] = {
 static const struct idem_column payment_columns[] = {
     FIXED("id", BYTES_16, idem_payment, id),
     COLUMN("version", U32, idem_payment, version),
-    COLUMN("state", U32, idem_payment, state),
+    WORD("state", idem_payment, state, IDEM_PAYMENT_COUNT),
     FIXED("principal", TEXT, idem_payment, principal),
     FIXED("order_no", TEXT, idem_payment, order_no),
-    FIXED("capture_mode", U32, idem_payment, capture_mode),
+    FIXED_WORD("capture_mode", idem_payment, capture_mode, IDEM_CAPTURE_MODE_COUNT),
     FIXED("amount_minor", I64, idem_payment, amount_minor),
     FIXED("currency", TEXT, idem_payment, currency),
     COLUMN("authorized_minor", I64, idem_payment, authorized_minor),
@@ -118,7 +137,7 @@ static const struct idem_column payment_columns[] = {
 static const struct idem_column refund_columns[] = {
     FIXED("id", BYTES_16, idem_refund, id),
     COLUMN("version", U32, idem_refund, version),
-    COLUMN("state", U32, idem_refund, state),
+    WORD("state", idem_refund, state, IDEM_REFUND_COUNT),
     FIXED("payment_row", I64, idem_refund, payment_row),
     FIXED("payment_id", BYTES_16, idem_refund, payment_id),
     FIXED("principal", TEXT, idem_refund, principal),
@@ -132,23 +151,26 @@ static const struct idem_column refund_columns[] = {
 };
 
 static const struct idem_column send_columns[] = {
-    FIXED("no", U32, idem_send, no),
+    FIXED_WORD("no", idem_send, no, IDEM_SENDS_MAX + 1),
     FIXED("epoch", U32, idem_send, epoch),
     FIXED("token", BYTES_16, idem_send, token),
     FIXED("granted_us", I64, idem_send, granted_us),
     FIXED("not_after_us", I64, idem_send, not_after_us),
-    COLUMN("state", U32, idem_send, state),
+    WORD("state", idem_send, state, IDEM_SEND_COUNT),
 };
 
 static const struct idem_column event_columns[] = {
-    FIXED("kind", U32, idem_event, kind),       FIXED("cause", U32, idem_event, cause),
-    FIXED("at_us", I64, idem_event, at_us),     FIXED("epoch", U32, idem_event, epoch),
-    FIXED("send_no", U32, idem_event, send_no), FIXED("detail", TEXT, idem_event, detail),
+    FIXED_WORD("kind", idem_event, kind, IDEM_EVENT_KIND_COUNT),
+    FIXED_WORD("cause", idem_event, cause, IDEM_CAUSE_COUNT),
+    FIXED("at_us", I64, idem_event, at_us),
+    FIXED("epoch", U32, idem_event, epoch),
+    FIXED("send_no", U32, idem_event, send_no),
+    FIXED("detail", TEXT, idem_event, detail),
 };
 
 static const struct idem_column case_columns[] = {
     FIXED("id", BYTES_16, idem_case, id),
-    FIXED("kind", U32, idem_case, kind),
+    FIXED_WORD("kind", idem_case, kind, IDEM_CASE_KIND_COUNT),
     FIXED("opened_us", I64, idem_case, opened_us),
     FIXED("detail", TEXT, idem_case, detail),
     COLUMN("decided_us", I64, idem_case, decided_us),
@@ -158,7 +180,7 @@ static const struct idem_column case_columns[] = {
 
 static const struct idem_column stub_columns[] = {
     FIXED("scope", BYTES_16, idem_stub, scope),
-    FIXED("kind", U32, idem_stub, kind),
+    FIXED_WORD("kind", idem_stub, kind, IDEM_EFFECT_KIND_COUNT),
     FIXED("effect_id", TEXT, idem_stub, effect_id),
     FIXED("entry", TEXT, idem_stub, entry),
     FIXED("account", TEXT, idem_stub, account),
@@ -176,7 +198,7 @@ static const struct idem_column stub_columns[] = {
 static const struct idem_column credential_columns[] = {
     FIXED("id", BYTES_16, idem_credential_row, id),
     FIXED("principal", TEXT, idem_credential_row, principal),
-    FIXED("role", U32, idem_credential_row, role),
+    FIXED_WORD("role", idem_credential_row, role, IDEM_ROLE_COUNT),
     FIXED("secret_sha256", BYTES_32, idem_credential_row, secret_sha256),
     FIXED("providers", TEXT, idem_credential_row, providers),
     FIXED("label", TEXT, idem_credential_row, label),
@@ -190,19 +212,26 @@ static const struct idem_column credential_columns[] = {
 static const struct idem_column entry_columns[] = {
     COLUMN("id", BYTES_16, idem_entry, id),
     COLUMN("principal", TEXT, idem_entry, principal),
-    COLUMN("endpoint", U32, idem_entry, endpoint),
-    COLUMN("state", U32, idem_entry, state),
-    COLUMN("step", U32, idem_entry, step),
+    WORD("endpoint", idem_entry, endpoint, IDEM_ENDPOINT_COUNT),
+    WORD("state", idem_entry, state, IDEM_INTENT_COUNT),
+    WORD_OR_NONE("step", idem_entry, step, IDEM_STEP_COUNT),
     COLUMN("due_us", I64, idem_entry, due_us),
     COLUMN("lease_end_us", I64, idem_entry, lease_end_us),
     COLUMN("created_us", I64, idem_entry, created_us),
     COLUMN("unknown_since_us", I64, idem_entry, unknown_since_us),
     COLUMN("finished_us", I64, idem_entry, finished_us),
-    COLUMN("send_count", U32, idem_entry, send_count),
+    WORD_OR_NONE("send_count", idem_entry, send_count, IDEM_SENDS_MAX + 1),
     COLUMN("entry", TEXT, idem_entry, entry),
     COLUMN("amount_minor", I64, idem_entry, amount_minor),
     COLUMN("currency", TEXT, idem_entry, currency),
     COLUMN("payment_id", BYTES_16, idem_entry, payment_id),
+};
+
+/* Where a payment is; likewise. */
+static const struct idem_column place_columns[] = {
+    COLUMN("entry", TEXT, idem_place, entry),
+    COLUMN("account", TEXT, idem_place, account),
+    COLUMN("region", TEXT, idem_place, region),
 };
 
 const struct idem_table idem_table_intents = TABLE("intents", intent_columns, idem_intent);
@@ -215,6 +244,7 @@ const struct idem_table idem_table_stubs = TABLE("stubs", stub_columns, idem_stu
 const struct idem_table idem_table_credentials =
     TABLE("credentials", credential_columns, idem_credential_row);
 const struct idem_table idem_table_entries = TABLE("intents", entry_columns, idem_entry);
+const struct idem_table idem_table_places = TABLE("payments", place_columns, idem_place);
 
 size_t idem_table_text_size(const struct idem_table *table, const void *row)
 {

@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/text.h"
 
@@ -29,6 +30,9 @@ struct idem_column {
     size_t offset; /* In the row's struct. */
     enum idem_column_kind kind;
     bool fixed; /* Written by INSERT only. */
+    /* U32 that may only be from `first` on and below `limit`; a limit of 0: any number. */
+    uint32_t first;
+    uint32_t limit;
 };
 
 struct idem_table {
@@ -47,6 +51,7 @@ extern const struct idem_table idem_table_cases;       /* struct idem_case, like
 extern const struct idem_table idem_table_stubs;       /* struct idem_stub */
 extern const struct idem_table idem_table_credentials; /* struct idem_credential_row */
 extern const struct idem_table idem_table_entries;     /* struct idem_entry: of intents, to read */
+extern const struct idem_table idem_table_places; /* struct idem_place: of payments, likewise */
 
 /* Bytes of all text of `row`. */
 size_t idem_table_text_size(const struct idem_table *table, const void *row);

@@ -35,6 +35,7 @@ enum idem_read_kind {
     IDEM_READ_OF_PAYMENT,    /* Every operation of the payment `id`, likewise. */
     IDEM_READ_SUMMARY,       /* How many of what, into `summary`. */
     IDEM_READ_CREDENTIALS,   /* A page, row > after_row, into `credentials`. */
+    IDEM_READ_PLACES,        /* Where payments are, into `places`. Walks over all of them. */
     IDEM_READ_COUNT
 };
 
@@ -45,6 +46,7 @@ enum idem_read_kind {
 #define IDEM_READ_CASES_MAX       16
 #define IDEM_READ_ENTRIES_MAX     32
 #define IDEM_READ_CREDENTIALS_MAX 16
+#define IDEM_READ_PLACES_MAX      32
 
 /* Which operations a list shows. */
 enum idem_list_filter {
@@ -88,6 +90,13 @@ struct idem_summary {
     int64_t bytes_free; /* Inside it, for use again. */
 };
 
+/* Of which provider, and where it knows the effects. */
+struct idem_place {
+    struct idem_str entry;
+    struct idem_str account;
+    struct idem_str region;
+};
+
 struct idem_due {
     struct idem_scope scope;
     int64_t row;
@@ -125,10 +134,12 @@ struct idem_read {
     size_t case_count;
     struct idem_entry entries[IDEM_READ_ENTRIES_MAX];
     size_t entry_count;
-    bool more; /* LIST, CREDENTIALS: there is another page. */
+    bool more; /* LIST, CREDENTIALS: there is another page. PLACES: there are others. */
     struct idem_summary summary;
     struct idem_credential_row credentials[IDEM_READ_CREDENTIALS_MAX];
     size_t credential_count;
+    struct idem_place places[IDEM_READ_PLACES_MAX];
+    size_t place_count;
     struct idem_buf kept; /* Text of the rows above. */
     char memory[IDEM_READ_MEMORY_MAX];
 };

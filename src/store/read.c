@@ -135,6 +135,8 @@ static enum idem_rows_step kind_read(struct idem_rows *rows,
         return rows->ops->find_summary(rows, &read->summary);
     case IDEM_READ_CREDENTIALS:
         return rows->ops->find_credentials(rows, read);
+    case IDEM_READ_PLACES:
+        return rows->ops->find_places(rows, read);
     case IDEM_READ_NONE:
     case IDEM_READ_COUNT:
         break;
@@ -159,6 +161,7 @@ static void read_reset(struct idem_read *read)
     read->more = false;
     read->summary = (struct idem_summary){ .bytes = 0 };
     read->credential_count = 0;
+    read->place_count = 0;
 }
 
 bool idem_read_run(struct idem_rows *rows, int64_t incarnation, struct idem_read *read)

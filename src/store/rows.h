@@ -28,7 +28,9 @@ enum idem_rows_step {
 #define IDEM_META_REAP_HORIZON  "reap_horizon_us"
 #define IDEM_META_RESTORED      "restored"         /* "1": the mode lasts. */
 #define IDEM_META_RESTORED_FROM "restored_from_us" /* The newest time of the copy. */
+#define IDEM_META_RESTORED_AT   "restored_at_us"   /* The clock when it was put back. */
 #define IDEM_META_RESTORED_OVER "restored_over_"   /* And the time: "who: why". */
+#define IDEM_META_OLD_EFFECTS   "old_effect_ids"   /* "1": made before ids named scopes. */
 
 /* What a row is looked for by. */
 enum idem_find {
@@ -40,7 +42,7 @@ enum idem_find {
     IDEM_FIND_BY_SECRET, /* Credentials: `secret`. */
     /*
      * The one that holds `number`: payments among those of `principal`, refunds among those of the
-     * payment `row`, stubs that made a payment among those of `entry`.
+     * payment `row`, stubs that made a payment among those of another scope than `scope`.
      */
     IDEM_FIND_HOLDER,
     IDEM_FIND_NEWEST_PAST, /* Payments that once held `number` and let go of it: the newest. */
@@ -53,7 +55,6 @@ struct idem_rows_key {
     struct idem_scope scope;
     struct idem_digest secret;
     struct idem_str principal;
-    struct idem_str entry;
     struct idem_str number;
 };
 
@@ -91,9 +92,10 @@ struct idem_rows_ops {
     enum idem_rows_step (*find_left)(struct idem_rows *rows,
                                      int64_t incarnation,
                                      struct idem_read *read);
-    enum idem_rows_step (*has_open_case)(struct idem_rows *rows,
-                                         int64_t intent_row,
-                                         bool *ret_open);
+    /* Bit 1 << kind for every kind of which the intent has an open case. */
+    enum idem_rows_step (*find_open_cases)(struct idem_rows *rows,
+                                           int64_t intent_row,
+                                           uint32_t *ret_kinds);
     enum idem_rows_step (*find_reap)(struct idem_rows *rows, struct idem_read *read);
     /* Into `read`: the newest that fit. */
     enum idem_rows_step (*find_cases)(struct idem_rows *rows,
@@ -107,6 +109,8 @@ struct idem_rows_ops {
                                         int64_t payment_row,
                                         struct idem_read *read);
     enum idem_rows_step (*find_credentials)(struct idem_rows *rows, struct idem_read *read);
+    /* Into `read`: where payments are, each place once. */
+    enum idem_rows_step (*find_places)(struct idem_rows *rows, struct idem_read *read);
     enum idem_rows_step (*find_summary)(struct idem_rows *rows, struct idem_summary *ret_summary);
 
     enum idem_rows_step (*find_stub)(struct idem_rows *rows,

@@ -95,12 +95,11 @@ static enum idem_rows_step intent_fetch(struct idem_run *run, const struct idem_
                                       &run->facts.send_count);
 }
 
-/* The payment that a listed effect acted on, by that payment's own claim. */
-static enum idem_rows_step listed_payment_fetch(struct idem_run *run,
-                                                const struct idem_evidence *evidence)
+/* The payment that an effect at the provider acted on, by that payment's own claim. */
+static enum idem_rows_step claimed_payment_fetch(struct idem_run *run, struct idem_scope scope)
 {
     static const struct idem_scope none;
-    struct idem_rows_key key = { .scope = evidence->payment_scope };
+    struct idem_rows_key key = { .scope = scope };
     struct idem_intent maker = { .row = 0 };
     if (memcmp(&none, &key.scope, sizeof(none)) == 0) {
         return IDEM_ROWS_OK;
@@ -120,6 +119,22 @@ static bool command_is_listing(const struct idem_command *command)
            command->evidence.source == IDEM_SOURCE_LISTING;
 }
 
+/* What the stub of a parked intent acted on counts, and not what its request named. */
+static bool payment_is_the_stubs(const struct idem_facts *facts, const struct idem_command *command)
+{
+    const struct idem_stub *stub = &facts->stub;
+    return facts->intent.row != 0 && stub->row != 0 &&
+           !idem_effect_kind_makes_payment(stub->kind) &&
+           (command->kind == IDEM_COMMAND_RESOLVE || command_is_listing(command));
+}
+
+static enum idem_rows_step stub_payment_fetch(struct idem_run *run)
+{
+    struct idem_scope scope = { .bytes = { 0 } };
+    (void)idem_effect_id_scope(run->facts.stub.payment_effect_id, &scope); /* Or none. */
+    return claimed_payment_fetch(run, scope);
+}
+
 static enum idem_rows_step payment_fetch(struct idem_run *run, const struct idem_command *command)
 {
     const struct idem_intent *intent = &run->facts.intent;
@@ -133,7 +148,9 @@ static enum idem_rows_step payment_fetch(struct idem_run *run, const struct idem
     }
     enum idem_rows_step step = IDEM_ROWS_OK;
     if (intent->row == 0 && command_is_listing(command)) {
-        step = listed_payment_fetch(run, &command->evidence);
+        step = claimed_payment_fetch(run, command->evidence.payment_scope);
+    } else if (payment_is_the_stubs(&run->facts, command)) {
+        step = stub_payment_fetch(run);
     } else if (key.row != 0 || !idem_uid_is_zero(key.id)) {
         step = run->rows->ops->find_payment(run->rows, find, &key, &run->facts.payment);
     }
@@ -207,50 +224,91 @@ static enum idem_rows_step holder_fetch(struct idem_run *run, const struct idem_
     return IDEM_ROWS_OK;
 }
 
-/* The stub of a payment that holds the order number that this command would take. */
+/* It would take an order number, or send what took one. */
+static bool order_no_is_at_stake(const struct idem_facts *facts, const struct idem_command *command)
+{
+    bool may_send = command->kind == IDEM_COMMAND_DUE &&
+                    !idem_intent_is_final(facts->intent.state) &&
+                    facts->intent.endpoint == IDEM_ENDPOINT_PAYMENTS_CREATE;
+    return may_send || endpoint_starting(facts, command) == IDEM_ENDPOINT_PAYMENTS_CREATE;
+}
+
+/* The stub of a payment that holds the order number, of another scope. */
 static enum idem_rows_step order_stub_fetch(struct idem_run *run,
                                             const struct idem_command *command)
 {
     struct idem_facts *facts = &run->facts;
-    bool known = facts->intent.row != 0;
     struct idem_rows_key key = {
-        .entry = known ? facts->intent.effect.entry : command->accept.entry,
+        .scope = command->scope,
         .number = order_no_of(facts, command),
     };
-    if (endpoint_starting(facts, command) != IDEM_ENDPOINT_PAYMENTS_CREATE || key.number.len == 0) {
+    if (!order_no_is_at_stake(facts, command) || key.number.len == 0) {
         return IDEM_ROWS_OK;
     }
     return run->rows->ops->find_stub(run->rows, IDEM_FIND_HOLDER, &key, &facts->order_stub);
 }
 
-/* What the provider knows and this store does not: asked for only if there is any. */
-static enum idem_rows_step stubs_fetch(struct idem_run *run, const struct idem_command *command)
+/* What the provider knows and this store does not is asked for only if there is any. */
+static bool has_stubs(const struct idem_run *run)
 {
-    struct idem_facts *facts = &run->facts;
-    struct idem_rows_key key = { .scope = command->scope };
-    enum idem_rows_step step = IDEM_ROWS_OK;
-
     IDEM_ASSERT(run->stub_count + run->stubs_added >= 0);
-    if (run->stub_count + run->stubs_added == 0) {
+    return run->stub_count + run->stubs_added > 0;
+}
+
+static enum idem_rows_step stub_fetch(struct idem_run *run, const struct idem_command *command)
+{
+    struct idem_rows_key key = { .scope = command->scope };
+    if (!has_stubs(run) || idem_intent_is_final(run->facts.intent.state)) {
         return IDEM_ROWS_OK;
     }
-    if (facts->intent.row == 0) {
-        step = run->rows->ops->find_stub(run->rows, IDEM_FIND_BY_SCOPE, &key, &facts->stub);
+    return run->rows->ops->find_stub(run->rows, IDEM_FIND_BY_SCOPE, &key, &run->facts.stub);
+}
+
+/* The effect id of the payment that this command may make; empty if it makes none. */
+static struct idem_str made_effect_id(const struct idem_facts *facts)
+{
+    const struct idem_effect *effect = &facts->intent.effect;
+    if (facts->stub.row != 0) {
+        return facts->stub.effect_id;
     }
-    if (step == IDEM_ROWS_OK) {
-        step = order_stub_fetch(run, command);
+    bool makes =
+        !idem_intent_is_final(facts->intent.state) && idem_effect_kind_makes_payment(effect->kind);
+    return makes ? effect->id : (struct idem_str){ .len = 0 };
+}
+
+static enum idem_rows_step other_stubs_fetch(struct idem_run *run,
+                                             const struct idem_command *command)
+{
+    struct idem_str effect_id = made_effect_id(&run->facts);
+    if (!has_stubs(run)) {
+        return IDEM_ROWS_OK;
     }
-    if (step == IDEM_ROWS_OK && facts->stub.row != 0) {
-        step = run->rows->ops->find_payment_stubs(run->rows, facts->stub.effect_id, facts);
+    enum idem_rows_step step = order_stub_fetch(run, command);
+    if (step == IDEM_ROWS_OK && effect_id.len > 0) {
+        step = run->rows->ops->find_payment_stubs(run->rows, effect_id, &run->facts);
     }
     return step;
+}
+
+static enum idem_rows_step cases_fetch(struct idem_run *run, const struct idem_command *command)
+{
+    struct idem_facts *facts = &run->facts;
+    bool reaps = command->kind == IDEM_COMMAND_REAP && facts->intent.row != 0;
+    bool contradicts =
+        command->kind == IDEM_COMMAND_EVIDENCE && idem_intent_is_final(facts->intent.state);
+    if (!reaps && !contradicts) {
+        return IDEM_ROWS_OK;
+    }
+    return run->rows->ops->find_open_cases(run->rows, facts->intent.row, &facts->cases_open);
 }
 
 static enum idem_rows_step intent_facts_fetch(struct idem_run *run,
                                               const struct idem_command *command)
 {
-    struct idem_facts *facts = &run->facts;
     enum idem_rows_step step = intent_fetch(run, command);
+    if (step == IDEM_ROWS_OK) {
+        step = stub_fetch(run, command);
+    }
     if (step == IDEM_ROWS_OK) {
         step = payment_fetch(run, command);
     }
@@ -261,12 +319,9 @@ static enum idem_rows_step intent_facts_fetch(struct idem_run *run,
         step = holder_fetch(run, command);
     }
     if (step == IDEM_ROWS_OK) {
-        step = stubs_fetch(run, command);
+        step = other_stubs_fetch(run, command);
     }
-    if (step == IDEM_ROWS_OK && command->kind == IDEM_COMMAND_REAP && facts->intent.row != 0) {
-        step = run->rows->ops->has_open_case(run->rows, facts->intent.row, &facts->case_open);
-    }
-    return step;
+    return step == IDEM_ROWS_OK ? cases_fetch(run, command) : step;
 }
 
 static enum idem_rows_step credential_fetch(struct idem_run *run,
@@ -392,18 +447,19 @@ static enum idem_rows_step history_apply(struct idem_run *run)
 static enum idem_rows_step stub_apply(struct idem_run *run)
 {
     const struct idem_rows_ops *ops = run->rows->ops;
-    struct idem_stub_write *write = &run->decision.stub;
-    if (write->write == IDEM_WRITE_NONE) {
-        return IDEM_ROWS_OK;
+    struct idem_decision *decision = &run->decision;
+    struct idem_stub_write *write = &decision->stub;
+    enum idem_rows_step step = IDEM_ROWS_OK;
+    if (write->write != IDEM_WRITE_NONE) {
+        step = ops->write_stub(run->rows, write);
     }
-    enum idem_rows_step step = ops->write_stub(run->rows, write);
     if (write->write == IDEM_WRITE_INSERT) {
         run->stubs_added += 1;
     } else if (write->write == IDEM_WRITE_DELETE) {
         run->stubs_added -= 1;
     }
-    if (step == IDEM_ROWS_OK && run->decision.payment_stubs_applied) {
-        step = ops->apply_stubs(run->rows, write->row.effect_id);
+    if (step == IDEM_ROWS_OK && decision->payment_stubs_applied) {
+        step = ops->apply_stubs(run->rows, decision->intent.row.effect.id);
     }
     return step;
 }

@@ -101,9 +101,15 @@ struct idem_store {
     size_t reads_in_flight;
     /* The restored mode; what came to the provider after `newest_us` is not known here. */
     bool restored;
-    int64_t newest_us;  /* The newest time that the store had when it was opened; 0: none. */
-    int64_t horizon_us; /* Of IDEM_MARK_HORIZON, as it stood at the opening; 0: never set. */
-    bool broken;        /* This process must not go on with it: exit and start anew. */
+    int64_t newest_us; /* The newest time that the store had when it was opened; 0: none. */
+    /*
+     * The clock as it was before the store raised it: a newest time that is later was written by a
+     * clock that ran ahead. In the restored mode: of the opening that entered it.
+     */
+    int64_t opened_us;
+    bool old_effect_ids; /* Some effects may be at the providers under ids that name no scope. */
+    int64_t horizon_us;  /* Of IDEM_MARK_HORIZON, as it stood at the opening; 0: never set. */
+    bool broken;         /* This process must not go on with it: exit and start anew. */
     bool stopped;
 };
 

@@ -1,11 +1,15 @@
 /*
  * One provider after the other, one page at a time.
  *
- *   WAITING --what may still arrive has arrived--> ASKING <--page done, or not answered--+
- *                                                   |  |                                 |
- *                        every provider was read----+  '--port--> LISTING --answered--> TELLING
- *                                  |
- *                                ENDING --mark is durable--> OVER
+ *   LOOKING --the store said where its payments are--> WAITING
+ *                                                         |
+ *                          what may still arrive has arrived
+ *                                                         |
+ *                  +--every provider was read-- ASKING <--+-- page done, or not answered --+
+ *                  |                              |                                        |
+ *                ENDING                           '--port--> LISTING --answered--> TELLING-+
+ *                  |
+ *                  '--mark is durable--> OVER
  *
  * What is certain here:
  *   - the listing is read only after everything that a process on the lost store sent has arrived
@@ -13,12 +17,19 @@
  *     end of what is read is taken then, so nothing that happened is later than it;
  *   - clocks here and there may differ by CLOCK_MARGIN_US in either direction: what is read begins
  *     that much before the copy's newest record, and ends that much after now;
- *   - a page counts as done when each of its effects is durable here: evidence that the store did
- *     not take runs again, and its text is borrowed from the page, which stays until then;
+ *   - a clock that once ran ahead hides nothing: a newest record that lies behind the system's own
+ *     time is not believed, and one that lies further behind it than clocks may be apart means that
+ *     nobody knows when the copy was made, so that everything is listed;
+ *   - effects are told in the order in which they happened, over all pages: a page that goes back
+ *     in time is not used, and when the store did not take one, it and all behind it on the page
+ *     are told again, because what they found then was not what had happened before them;
+ *   - a page counts as done when each of its effects is durable here. Their text is borrowed from
+ *     the page, which stays until then;
  *   - a process that dies in between begins again from the start: the same evidence leads to the
  *     same stub;
  *   - the mode is ended only after every provider was read to its end, and never by this worker if
- *     one of them cannot be listed.
+ *     one of them cannot be listed, if payments are at an account that is not configured any more,
+ *     or if effects may be listed under ids that do not name a scope.
  */
 #include "worker/restore.h"
 
@@ -32,9 +43,11 @@
 #define ASK_FIRST_US     IDEM_US_PER_SECOND        /* After a page that was not answered ... */
 #define ASK_MAX_US       (60 * IDEM_US_PER_SECOND) /* ... doubling up to this. */
 #define REFUSED_PAUSE_US IDEM_US_PER_SECOND        /* After the store did not take something. */
+#define NONE_REFUSED     SIZE_MAX
 
 enum restore_state {
-    RESTORE_WAITING = 0,
+    RESTORE_LOOKING = 0, /* The store is asked where its payments are. */
+    RESTORE_WAITING,
     RESTORE_ASKING,
     RESTORE_LISTING, /* The port has the listing. */
     RESTORE_TELLING, /* Its effects are on their way into the store. */
@@ -46,7 +59,7 @@ enum restore_state {
 struct telling {
     struct idem_task task;
     bool busy;
-    bool again; /* The store did not take it. */
+    size_t index; /* Of its effect on the page. */
 };
 
 struct idem_restore {
@@ -56,14 +69,21 @@ struct idem_restore {
     int64_t begin_at_us; /* Monotonic. */
     int64_t to_us;       /* Wall: what happened from here on is not of the lost store. */
 
+    struct idem_read look;
+    bool looking;
+    struct idem_list done_looks;
+
     size_t provider; /* Which is read. */
     struct idem_listing listing;
     char cursor[IDEM_LISTING_CURSOR_MAX]; /* Of the page that is read. */
     int64_t ask_at_us;                    /* Monotonic. */
     int64_t ask_pause_us;                 /* The last pause; 0: the last page was answered. */
     int64_t asked_us;                     /* Wall: when the page was asked for. */
+    int64_t last_us; /* When the last effect of this provider's former pages happened. */
 
-    size_t told; /* Effects of the page that were submitted. */
+    size_t told;    /* Effects of the page that were submitted, */
+    size_t counted; /* and how many of them for the first time. */
+    size_t refused; /* The first one that the store did not take; NONE_REFUSED. */
     struct telling tellings[TASKS_MAX];
     size_t busy_count;
     int64_t again_at_us; /* Monotonic: when what was not taken runs again. */
@@ -92,6 +112,17 @@ static int64_t longest_way_us(const struct idem_rules *rules)
     return longest_us;
 }
 
+/* What came to the providers from here on may not be known. */
+static int64_t listed_from_us(const struct idem_store *store)
+{
+    int64_t newest_us = store->newest_us;
+    if (newest_us > store->opened_us) {
+        bool is_near = newest_us - store->opened_us <= CLOCK_MARGIN_US;
+        newest_us = is_near ? store->opened_us : 0;
+    }
+    return newest_us > CLOCK_MARGIN_US ? newest_us - CLOCK_MARGIN_US : 0;
+}
+
 enum idem_err idem_restore_create(const struct idem_restore_options *options,
                                   struct idem_restore **ret_restore)
 {
@@ -100,13 +131,14 @@ enum idem_err idem_restore_create(const struct idem_restore_options *options,
         return IDEM_E_SYSTEM;
     }
     const struct idem_rules *rules = options->rules;
-    int64_t newest_us = options->store->newest_us;
     int64_t way_us = longest_way_us(rules);
     restore->options = *options;
-    restore->state = options->store->restored ? RESTORE_WAITING : RESTORE_OVER;
+    restore->state = options->store->restored ? RESTORE_LOOKING : RESTORE_OVER;
+    restore->refused = NONE_REFUSED;
     restore->begin_at_us = mono_us(restore) + way_us;
     restore->stats.begins_us = idem_clock_wall_us(options->clock) + way_us;
-    restore->stats.from_us = newest_us > CLOCK_MARGIN_US ? newest_us - CLOCK_MARGIN_US : 0;
+    restore->stats.from_us = listed_from_us(options->store);
+    restore->stats.needs_operator = options->store->old_effect_ids;
     for (size_t i = 0; i < rules->provider_count; i++) {
         restore->stats.needs_operator |= !rules->providers[i].listing;
     }
@@ -126,6 +158,45 @@ void idem_restore_destroy(struct idem_restore *restore)
 static bool is_ended(const struct idem_restore *restore)
 {
     return restore->stopped || !restore->options.store->restored;
+}
+
+/* ---- where payments are ---- */
+
+static void begin_look(struct idem_restore *restore)
+{
+    if (restore->looking || mono_us(restore) < restore->again_at_us) {
+        return;
+    }
+    restore->look.kind = IDEM_READ_PLACES;
+    restore->look.done = &restore->done_looks;
+    restore->looking = true;
+    idem_engine_read(restore->options.engine, &restore->look);
+}
+
+static bool is_listed(const struct idem_rules *rules, const struct idem_place *place)
+{
+    const struct idem_provider_rules *provider = idem_rules_provider(rules, place->entry);
+    return provider != NULL && provider->listing &&
+           idem_str_equal(provider->account, place->account) &&
+           idem_str_equal(provider->region, place->region);
+}
+
+static void take_look(struct idem_restore *restore)
+{
+    const struct idem_read *look = &restore->look;
+    if (idem_list_pop(&restore->done_looks) == NULL) {
+        return;
+    }
+    restore->looking = false;
+    if (look->answer != IDEM_STORE_DURABLE) {
+        restore->again_at_us = mono_us(restore) + REFUSED_PAUSE_US;
+        return;
+    }
+    restore->stats.needs_operator |= look->more; /* More places than anybody configures. */
+    for (size_t i = 0; i < look->place_count; i++) {
+        restore->stats.needs_operator |= !is_listed(restore->options.rules, &look->places[i]);
+    }
+    restore->state = RESTORE_WAITING;
 }
 
 /* ---- pages ---- */
@@ -152,6 +223,7 @@ static void next_provider(struct idem_restore *restore)
 {
     restore->provider += 1;
     restore->cursor[0] = '\0';
+    restore->last_us = 0;
     restore->state = RESTORE_ASKING;
 }
 
@@ -181,6 +253,21 @@ static void ask(struct idem_restore *restore)
     }
 }
 
+/* Its effects happened after those of the pages before, and its cursor is another one. */
+static bool page_leads_on(const struct idem_restore *restore)
+{
+    const struct idem_listing *listing = &restore->listing;
+    int64_t before_us = restore->last_us;
+    IDEM_ASSERT(listing->count <= IDEM_LISTING_MAX);
+    for (size_t i = 0; i < listing->count; i++) {
+        if (listing->listed[i].happened_us < before_us) {
+            return false;
+        }
+        before_us = listing->listed[i].happened_us;
+    }
+    return !listing->more || strcmp(listing->cursor, restore->cursor) != 0;
+}
+
 static void take_listing(struct idem_restore *restore)
 {
     struct idem_list done = { .count = 0 };
@@ -191,14 +278,13 @@ static void take_listing(struct idem_restore *restore)
     IDEM_ASSERT(done.count == 0);
     IDEM_ASSERT(restore->state == RESTORE_LISTING);
     const struct idem_listing *listing = &restore->listing;
-    bool stands_still = listing->more && strcmp(listing->cursor, restore->cursor) == 0;
-    if (!listing->answered || stands_still) {
+    if (!listing->answered || !page_leads_on(restore)) {
         ask_later(restore);
         return;
     }
-    IDEM_ASSERT(listing->count <= IDEM_LISTING_MAX);
     restore->ask_pause_us = 0;
     restore->told = 0;
+    restore->counted = 0;
     restore->state = RESTORE_TELLING;
 }
 
@@ -236,12 +322,19 @@ static struct idem_command command_of(const struct idem_restore *restore,
     return command;
 }
 
-static void tell(struct idem_restore *restore, const struct idem_listed *listed)
+/* The next effect of the page. */
+static void tell(struct idem_restore *restore)
 {
+    const struct idem_listed *listed = &restore->listing.listed[restore->told];
     struct idem_scope scope;
-    restore->stats.listed += 1;
-    if (!idem_effect_id_scope(listed->effect_id, &scope)) {
-        restore->stats.foreign += 1;
+    bool is_ours = idem_effect_id_scope(listed->effect_id, &scope);
+    if (restore->told == restore->counted) {
+        restore->counted += 1;
+        restore->stats.listed += 1;
+        restore->stats.foreign += is_ours ? 0 : 1;
+    }
+    restore->told += 1;
+    if (!is_ours) {
         return;
     }
     struct telling *telling = &restore->tellings[0];
@@ -251,6 +344,7 @@ static void tell(struct idem_restore *restore, const struct idem_listed *listed)
     IDEM_ASSERT(telling < restore->tellings + TASKS_MAX);
     telling->task.item.command = command_of(restore, listed, &scope);
     telling->task.done = &restore->done_tellings;
+    telling->index = restore->told - 1;
     telling->busy = true;
     restore->busy_count += 1;
     idem_engine_run(restore->options.engine, &telling->task);
@@ -261,40 +355,39 @@ static void take_tellings(struct idem_restore *restore)
     struct idem_list_node *node = NULL;
     while ((node = idem_list_pop(&restore->done_tellings)) != NULL) {
         struct telling *telling = IDEM_CONTAINER_OF(node, struct telling, task.item.node);
-        if (telling->task.item.answer != IDEM_STORE_DURABLE) {
-            telling->again = true;
-            restore->stats.failures += 1;
-            restore->again_at_us = mono_us(restore) + REFUSED_PAUSE_US;
-            continue;
-        }
         telling->busy = false;
         restore->busy_count -= 1;
+        if (telling->task.item.answer != IDEM_STORE_DURABLE) {
+            bool is_first = telling->index < restore->refused;
+            restore->refused = is_first ? telling->index : restore->refused;
+            restore->stats.failures += 1;
+            restore->again_at_us = mono_us(restore) + REFUSED_PAUSE_US;
+        }
     }
 }
 
-/* What the store did not take: once more, or, when nothing is begun any more, not. */
-static void tell_again(struct idem_restore *restore)
+/* From the one on that the store did not take, once all others are back. False: not yet. */
+static bool go_back(struct idem_restore *restore)
 {
-    bool is_time = mono_us(restore) >= restore->again_at_us;
-    for (size_t i = 0; i < TASKS_MAX; i++) {
-        struct telling *telling = &restore->tellings[i];
-        if (telling->again && is_ended(restore)) {
-            telling->again = false;
-            telling->busy = false;
-            restore->busy_count -= 1;
-        } else if (telling->again && is_time) {
-            telling->again = false;
-            idem_engine_run(restore->options.engine, &telling->task);
-        }
+    if (restore->refused == NONE_REFUSED) {
+        return true;
     }
+    if (restore->busy_count > 0 || mono_us(restore) < restore->again_at_us) {
+        return false;
+    }
+    restore->told = restore->refused;
+    restore->refused = NONE_REFUSED;
+    return true;
 }
 
 static void tell_page(struct idem_restore *restore)
 {
     const struct idem_listing *listing = &restore->listing;
+    if (!go_back(restore)) {
+        return;
+    }
     while (restore->told < listing->count && restore->busy_count < TASKS_MAX) {
-        tell(restore, &listing->listed[restore->told]);
-        restore->told += 1;
+        tell(restore);
     }
     if (restore->told < listing->count || restore->busy_count > 0) {
         return;
@@ -303,6 +396,8 @@ static void tell_page(struct idem_restore *restore)
         next_provider(restore);
         return;
     }
+    restore->last_us =
+        listing->count > 0 ? listing->listed[listing->count - 1].happened_us : restore->last_us;
     memcpy(restore->cursor, listing->cursor, sizeof(restore->cursor));
     restore->state = RESTORE_ASKING;
 }
@@ -344,6 +439,9 @@ static void take_mark(struct idem_restore *restore)
 static void go_on(struct idem_restore *restore)
 {
     switch (restore->state) {
+    case RESTORE_LOOKING:
+        begin_look(restore);
+        return;
     case RESTORE_WAITING:
         begin_providers(restore);
         return;
@@ -368,8 +466,8 @@ void idem_restore_step(struct idem_restore *restore)
     if (restore->state == RESTORE_LISTING) {
         take_listing(restore);
     }
+    take_look(restore);
     take_tellings(restore);
-    tell_again(restore);
     take_mark(restore);
 
     enum restore_state before = RESTORE_OVER;
@@ -381,19 +479,24 @@ void idem_restore_step(struct idem_restore *restore)
 
 int64_t idem_restore_wake_us(const struct idem_restore *restore)
 {
-    if (restore->done_tellings.count > 0 || restore->done_marks.count > 0) {
+    size_t done_count =
+        restore->done_looks.count + restore->done_tellings.count + restore->done_marks.count;
+    if (done_count > 0) {
         return 0;
     }
     if (is_ended(restore)) {
         return INT64_MAX;
     }
+    bool is_back = restore->refused != NONE_REFUSED && restore->busy_count == 0;
     switch (restore->state) {
+    case RESTORE_LOOKING:
+        return restore->looking ? INT64_MAX : restore->again_at_us;
     case RESTORE_WAITING:
         return restore->begin_at_us;
     case RESTORE_ASKING:
         return restore->ask_at_us;
     case RESTORE_TELLING:
-        return restore->again_at_us > mono_us(restore) ? restore->again_at_us : INT64_MAX;
+        return is_back ? restore->again_at_us : INT64_MAX;
     case RESTORE_ENDING:
         return restore->marking ? INT64_MAX : restore->again_at_us;
     case RESTORE_LISTING:
@@ -418,5 +521,6 @@ void idem_restore_stop(struct idem_restore *restore)
 
 bool idem_restore_idle(const struct idem_restore *restore)
 {
-    return restore->state != RESTORE_LISTING && restore->busy_count == 0 && !restore->marking;
+    return restore->state != RESTORE_LISTING && restore->busy_count == 0 && !restore->looking &&
+           !restore->marking;
 }

@@ -5,8 +5,9 @@
  * waits until nothing that an earlier process sent can still arrive, then reads every provider's
  * listing from the copy's newest time on (less a margin) and submits each effect as evidence on the
  * one path: it settles what is open here and becomes a stub where nothing is. When every provider
- * has been read to the end, the mode is over (IDEM_MARK_RESTORED_OVER). A provider without a
- * listing keeps the mode until an operator ends it.
+ * has been read to the end, the mode is over (IDEM_MARK_RESTORED_OVER). What no listing can tell
+ * keeps the mode until an operator ends it: a provider without one, payments at an account that is
+ * not configured any more, effects under ids from before ids named scopes.
  *
  * Threads: the engine's. Never waits; call idem_restore_step() after idem_engine_step().
  */
@@ -25,14 +26,14 @@ struct idem_restore;
 struct idem_restore_options {
     struct idem_engine *engine; /* All borrowed. */
     struct idem_port *port;
-    struct idem_store *store; /* Whether it is restored, and its newest time. */
+    struct idem_store *store; /* Whether it is restored, its newest time and when it was opened. */
     const struct idem_rules *rules;
     struct idem_clock *clock;
 };
 
 struct idem_restore_stats {
     bool restored;       /* The mode lasts. */
-    bool needs_operator; /* A provider cannot be listed: the worker will not end the mode. */
+    bool needs_operator; /* Not everything can be listed: the worker will not end the mode. */
     int64_t from_us;     /* Listed from here on. */
     int64_t begins_us;   /* Wall time before which nothing is read: something may still arrive. */
     uint64_t listed;     /* Effects read so far ... */

@@ -14,6 +14,7 @@ IDEM
 import hashlib
 import pathlib
 import re
+import signal
 import sys
 import uuid
 
@@ -343,6 +344,56 @@ def alerts(world):
     world.wait_until(lambda: "idem_cases_open" in page_of(world), "the summary is known")
     there = {name for name, _ in read_metrics(page_of(world))}
     assert asked <= there, asked - there
+
+
+@world_test("A HUP changes the first operator's hash, and takes it away")
+def first_operator(world):
+    before = world.config_path().read_text()
+
+    def reload(bearer):
+        line = f'bootstrap_credential_sha256 = "{harness.sha256_hex(bearer)}";\n' if bearer else ""
+        world.config_path().write_text(line + before)
+        count = world.log_text().count('"reloaded"')
+        world.service.send_signal(signal.SIGHUP)
+        world.wait_until(lambda: world.log_text().count('"reloaded"') > count, "it is reloaded")
+
+    ask(world, "GET", "/summary", status=401, bearer="first")
+    reload("first")
+    ask(world, "GET", "/summary", bearer="first")
+    reload("second")
+    ask(world, "GET", "/summary", status=401, bearer="first")
+    ask(world, "GET", "/summary", bearer="second")
+    reload(None)
+    ask(world, "GET", "/summary", status=401, bearer="second")
+    ask(world, "GET", "/summary")
+
+
+@world_test("Under a lower limit than the store was filled with, revoking lets the others in again")
+def crowded(world):
+    ids = [str(uuid.uuid4()) for _ in range(20)]  # More than a page.
+    for number, identity in enumerate(ids):
+        body = {
+            "principal": "night",
+            "role": "operator",
+            "secret_sha256": harness.sha256_hex(f"night-{number}"),
+        }
+        ask(world, "PUT", f"/credentials/{identity}", body, 201)
+    assert world.stop() == 0
+    world.settings["limits"] += " credentials = 18;"
+    world.start()
+    world.wait_until(lambda: world.answers(world.port, "/readyz"), "ready, crowded or not")
+    assert value(read_metrics(page_of(world)), "idem_credentials_crowded") == 1
+    ask(world, "GET", "/summary", bearer="night-17")
+    ask(world, "GET", "/summary", status=503, bearer="night-19")
+    ask(world, "GET", "/summary", status=503, bearer="nobody")
+    ask(world, "DELETE", f"/credentials/{ids[0]}")
+    ask(world, "DELETE", f"/credentials/{ids[18]}")
+    world.wait_until(
+        lambda: value(read_metrics(page_of(world)), "idem_credentials_crowded") == 0, "room for all"
+    )
+    ask(world, "GET", "/summary", bearer="night-19")
+    for bearer in ("nobody", "night-0", "night-18"):
+        ask(world, "GET", "/summary", status=401, bearer=bearer)
 
 
 @world_test("Merchants find no operators' route open, and operators make no payments")

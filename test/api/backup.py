@@ -11,6 +11,7 @@ Usage: backup.py IDEM
 """
 
 import contextlib
+import fcntl
 import os
 import pathlib
 import shutil
@@ -188,6 +189,83 @@ def refusals(idem):
         world.close()
 
 
+class Paused:
+    """A backup that waits for its secrets: the copy of the store is made, and has no name yet."""
+
+    def __init__(self, world, to):
+        self.world = world
+        self.to = to
+        self.fifo = world.directory / "slow.secrets"
+        os.mkfifo(self.fifo, 0o600)
+        self.process = subprocess.Popen(
+            [world.idem, "backup", "--store", f"sqlite:{world.directory}/idem.db", "--to", str(to),
+             "--secrets", str(self.fifo)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self.pipe = open(self.fifo, "wb", buffering=0)  # Until the backup opens it too.
+
+    def go_on(self):
+        """Lets it end; gives its exit status and what it said."""
+        self.pipe.write((self.world.directory / "idem.db.secrets").read_bytes())
+        self.pipe.close()
+        self.fifo.unlink()
+        said = self.process.communicate(timeout=harness.PATIENCE_S)
+        return self.process.returncode, said[0] + said[1]
+
+
+def two_at_once(idem):
+    """A second backup to the same name is refused, and the one that runs takes no harm from it"""
+    world = World(idem)
+    try:
+        assert world.pay("a", "a").status == 201
+        copy = world.directory / "copy.db"
+        running = Paused(world, copy)
+        for _ in range(2):
+            made = backup(world, copy)
+            assert made.returncode == CANNOT_START, made
+            assert "another backup writes" in made.stderr, made.stderr
+        status, said = running.go_on()
+        assert status == 0, said
+        assert not list(world.directory.glob("*.part"))
+        assert rows(copy, "SELECT key FROM intents WHERE state = 5") == [("a",)]
+        assert pathlib.Path(f"{copy}.secrets").exists()
+
+        other = world.directory / "other.db"
+        with open(f"{other}.secrets.part", "wb") as held:
+            fcntl.flock(held, fcntl.LOCK_EX)
+            made = backup(world, other)
+            assert made.returncode == CANNOT_START, made
+            assert "another backup writes" in made.stderr, made.stderr
+            assert not other.exists() and not pathlib.Path(f"{other}.part").exists()
+            assert os.path.samestat(os.stat(f"{other}.secrets.part"), os.fstat(held.fileno()))
+        assert backup(world, other).returncode == 0, "what was left is used"
+    finally:
+        world.close()
+
+
+def name_taken_meanwhile(idem):
+    """A name that is taken while the copy is made stays as it is, and nothing else is left"""
+    world = World(idem)
+    try:
+        assert world.pay("a", "a").status == 201
+        copy = world.directory / "copy.db"
+        secrets = pathlib.Path(f"{copy}.secrets")
+        for name in (copy, secrets):
+            running = Paused(world, copy)
+            name.write_text("mine")
+            status, said = running.go_on()
+            assert status == CANNOT_START, said
+            assert f"{name} appeared meanwhile; nothing is overwritten" in said, said
+            assert list(world.directory.glob("copy*")) == [name], "no half of a pair"
+            assert name.read_text() == "mine"
+            name.unlink()
+        assert backup(world, copy).returncode == 0
+    finally:
+        world.close()
+
+
 def interrupted(idem):
     """An interrupted backup leaves no name, and the next one is whole"""
     world = World(idem)
@@ -291,7 +369,16 @@ def migrated_store(idem):
 
 if __name__ == "__main__":
     harness.run(
-        [backup_under_load, cold_copy, refusals, interrupted, full_disk, migrated_store],
+        [
+            backup_under_load,
+            cold_copy,
+            refusals,
+            two_at_once,
+            name_taken_meanwhile,
+            interrupted,
+            full_disk,
+            migrated_store,
+        ],
         sys.argv[1],
         sys.argv[2:],
     )

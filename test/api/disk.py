@@ -20,6 +20,7 @@ import signal
 import sqlite3
 import sys
 import threading
+import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
 import harness  # noqa: E402
@@ -289,6 +290,19 @@ def clock_jumps(idem):
             world.close()
 
 
+def log_taken_away(idem):
+    """A log that was removed under the service ends it within a second, before more rests on it"""
+    world = World(idem)
+    try:
+        assert world.pay("k-1", "order-1").status == 201
+        time.sleep(1.2)  # It was seen.
+        (world.directory / "idem.db-wal").unlink()
+        assert world.service.wait(harness.PATIENCE_S) == STORE_BROKE, "its own exit status"
+        assert "store-replaced" in world.log_text()
+    finally:
+        world.close()
+
+
 if __name__ == "__main__":
     harness.run(
         [
@@ -298,6 +312,7 @@ if __name__ == "__main__":
             refused_at_the_door,
             damage_while_running,
             clock_jumps,
+            log_taken_away,
         ],
         sys.argv[1],
         sys.argv[2:],

@@ -304,6 +304,12 @@ def traced(idem):
         events = [line["event"] for line in lines]
         for event in ("operation-ended", "operation-unknown", "operation-known"):
             assert event in events, (event, events)
+        noted = world.command("resolve", view["id"], "--verdict", "noted", "--reason", "quiet")
+        done(noted, REFUSED)
+        acts = [json.loads(line) for line in world.log_text().splitlines() if '"operator"' in line]
+        assert (acts[-1]["by"], acts[-1]["verb"]) == ("ops", "resolve-noted"), acts
+        assert (acts[-1]["object"], acts[-1]["outcome"]) == (view["id"], "state-conflict"), acts
+        assert "quiet" not in world.log_text()
         for word in ("secret-key", BEARER, harness.OPERATOR_BEARER, "provider-secret"):
             assert word not in world.log_text(), word
         broken = world.pay("k-4", "order-4", [("traceparent", "00-zz")])

@@ -23,6 +23,7 @@ from harness import World  # noqa: E402
 
 PLAIN = {"entries": ("sandbox-plain",), "lease_ms": 3200, "wait_ms": 3000}
 FILES = ("idem.db", "idem.db.secrets")
+TEN_YEARS_US = 10 * 365 * 86400 * 1000000
 
 
 def copy_take(world):
@@ -214,6 +215,88 @@ def open_in_the_copy(idem):
         world.close()
 
 
+def clock_ahead(idem):
+    """A copy whose times lie ten years ahead hides nothing: all of the provider's past is read"""
+    world = World(idem, PLAIN)
+    try:
+        assert pay(world, "old", "order-old").status == 201
+        copy_take(world)
+        world.start()
+        assert pay(world, "k-1", "order-1").status == 201
+        world.kill()
+        times = {
+            "events": ("at_us",),
+            "intents": ("created_us", "updated_us", "finished_us", "expires_us", "reap_us"),
+            "payments": ("created_us", "updated_us"),
+            "sends": ("granted_us", "not_after_us"),
+        }
+        with contextlib.closing(sqlite3.connect(world.directory / "copy" / "idem.db")) as copy:
+            for table, columns in times.items():
+                for column in columns:
+                    copy.execute(
+                        f"UPDATE {table} SET {column} = {column} + ? WHERE {column} > 0",
+                        (TEN_YEARS_US,),
+                    )
+            copy.commit()
+        copy_put_back(world)
+        world.start(arguments=["--restored"])
+        assert world.admin("GET", "/restored").json()["from"] is None, "from the beginning"
+        world.kill()
+        world.start()
+        wait_over(world)
+        assert pay(world, "k-1", "order-1").status == 201
+        assert pay(world, "old", "order-old").status == 201
+        assert executions(world, order_no="order-1") == 1
+        assert executions(world, order_no="order-old") == 1
+    finally:
+        world.close()
+
+
+def processing(idem):
+    """What the provider has not decided yet keeps the mode until it is decided and listed"""
+    world = World(idem, PLAIN)
+    try:
+        assert pay(world, "old", "order-old").status == 201
+        copy_take(world)
+        world.start()
+        method = "tok_processing_15_ok"
+        reply = pay(world, "k-1", "order-1", method=method, headers=[("Prefer", "respond-async")])
+        assert reply.status == 202, reply
+        world.wait_until(lambda: world.ledger(order_no="order-1")["arrivals"] == 1, "it arrives")
+        world.kill()
+        copy_put_back(world)
+        world.start(arguments=["--restored"])
+        world.wait_until(
+            lambda: world.admin("GET", "/restored").json()["failures"] > 0, "it is told to wait"
+        )
+        assert world.ledger(order_no="order-1")["effects"][0]["status"] == "processing"
+        assert restored(world)
+        assert pay(world, "k-1", "order-1", method=method).status == 503
+        wait_over(world)
+        assert executions(world, order_no="order-1") == 1
+        assert pay(world, "k-1", "order-1", method=method).status == 201
+        ledger = world.ledger(order_no="order-1")
+        assert (ledger["arrivals"], ledger["executions"]) == (1, 1), ledger
+    finally:
+        world.close()
+
+
+def former_entry(idem):
+    """Payments at an entry that is not configured any more keep the mode for an operator"""
+    world = World(idem, PLAIN)
+    try:
+        assert pay(world, "old", "order-old").status == 201
+        copy_take(world)
+        world.settings["entries"] = ("sandbox-closing",)
+        world.start(arguments=["--restored"])
+        world.wait_until(
+            lambda: world.admin("GET", "/restored").json()["needs_operator"], "it is noticed"
+        )
+        assert restored(world)
+    finally:
+        world.close()
+
+
 def lasts(idem):
     """The mode lasts over a kill -9 and a start without the flag, until the listing was read"""
     world = World(idem, PLAIN)
@@ -265,7 +348,17 @@ def without_listing(idem):
 
 if __name__ == "__main__":
     harness.run(
-        [same_key, money_back, whole_life, open_in_the_copy, lasts, without_listing],
+        [
+            same_key,
+            money_back,
+            whole_life,
+            open_in_the_copy,
+            clock_ahead,
+            processing,
+            lasts,
+            without_listing,
+            former_entry,
+        ],
         sys.argv[1],
         sys.argv[2:],
     )

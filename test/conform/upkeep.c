@@ -2,8 +2,7 @@
  * What every store must do for operators and workers, whatever it keeps its rows in.
  *
  * Goal: retention takes what it may and nothing else, a person's verdict decides the cases, lists
- * and counts show what is not over, credentials and marks are rows like any other, and what an old
- * copy has missed is found by the claim that comes again.
+ * and counts show what is not over, and credentials and marks are rows like any other.
  *
  * Method: as in store.c: real commands through the public door, decided by the real core, once for
  * each backend.
@@ -19,15 +18,10 @@ static const struct order shoes = {
     .amount_minor = 1250,
 };
 
-static int setup_kind(void **state, enum fixture_kind kind, bool restored)
+static int setup_kind(void **state, enum fixture_kind kind)
 {
     static struct fixture fixture;
     fixture_init(&fixture, kind);
-    if (kind == FIXTURE_SQLITE && restored) { /* There must be something that was restored. */
-        fixture_open(&fixture);
-        fixture_close(&fixture);
-    }
-    fixture.options.restored = restored;
     fixture_open(&fixture);
     *state = &fixture;
     return 0;
@@ -35,22 +29,12 @@ static int setup_kind(void **state, enum fixture_kind kind, bool restored)
 
 static int setup_memory(void **state)
 {
-    return setup_kind(state, FIXTURE_MEMORY, false);
+    return setup_kind(state, FIXTURE_MEMORY);
 }
 
 static int setup_sqlite(void **state)
 {
-    return setup_kind(state, FIXTURE_SQLITE, false);
-}
-
-static int setup_memory_restored(void **state)
-{
-    return setup_kind(state, FIXTURE_MEMORY, true);
-}
-
-static int setup_sqlite_restored(void **state)
-{
-    return setup_kind(state, FIXTURE_SQLITE, true);
+    return setup_kind(state, FIXTURE_SQLITE);
 }
 
 static int suite_teardown(void **state)
@@ -582,212 +566,84 @@ static void the_longest_credentials_fit_a_page_or_come_with_the_next(void **stat
     assert_int_equal(count, 2 * IDEM_READ_CREDENTIALS_MAX);
 }
 
-static void mark(struct fixture *fixture, enum idem_mark_kind kind, int64_t value_us)
+static void expect_place(const struct idem_place *place, const char *entry, const char *account)
 {
-    struct call call;
-    struct idem_command *command = call_begin(fixture, &call, IDEM_COMMAND_MARK);
-    command->mark = (struct idem_mark){
-        .kind = kind,
-        .value_us = value_us,
-        .by = IDEM_STR("ops/anna"),
-        .reason = IDEM_STR("the listing is complete"),
-    };
-    fixture_run_durable(fixture, &call, 1);
-    assert_int_equal(call.outcome.release.kind, IDEM_RELEASE_REPLY);
-    assert_int_equal(call.outcome.release.problem, IDEM_PROBLEM_NONE);
+    EXPECT_TEXT(place->entry, entry);
+    EXPECT_TEXT(place->account, account);
+    EXPECT_TEXT(place->region, "eu");
 }
 
-static void the_restored_mode_lasts_until_its_mark(void **state)
+static void each_place_of_a_payment_is_named_once(void **state)
 {
     struct fixture *fixture = *state;
     struct call call;
-    assert_true(fixture->store->restored);
-    call_pay(fixture, &call, &shoes);
-    fixture_run_durable(fixture, &call, 1);
-    assert_int_equal(call.outcome.release.problem, IDEM_PROBLEM_UNAVAILABLE);
-    assert_int_equal(call.outcome.intent.row, 0);
-
-    mark(fixture, IDEM_MARK_RESTORED_OVER, 0);
-    assert_false(fixture->store->restored);
-    call_pay(fixture, &call, &shoes);
-    fixture_run_durable(fixture, &call, 1);
-    assert_int_equal(call.outcome.release.kind, IDEM_RELEASE_SEND);
-    mark(fixture, IDEM_MARK_RESTORED_OVER, 0);
-}
-
-/* The effect id that `scope` has, and the memory for it. */
-static struct idem_str effect_id_of(struct idem_scope scope, char letter, char memory[32])
-{
-    unsigned char bytes[17] = { 0 };
-    struct idem_buf buf;
-    memcpy(bytes, scope.bytes, sizeof(scope.bytes));
-    idem_buf_init(&buf, memory, 32);
-    idem_buf_add_char(&buf, letter);
-    idem_base32_print(bytes, sizeof(bytes), IDEM_EFFECT_ID_LEN - 1, &buf);
-    assert_false(buf.full);
-    return idem_buf_str(&buf);
-}
-
-/* What the provider lists: an effect of `key`, at the payment of `on` if that is not NULL. */
-static void listed(struct fixture *fixture,
-                   enum idem_endpoint endpoint,
-                   const char *key,
-                   const char *on,
-                   int64_t amount_minor)
-{
-    char id_memory[32];
-    char payment_memory[32];
-    struct call call;
-    struct idem_command *command = call_begin(fixture, &call, IDEM_COMMAND_EVIDENCE);
-    char letter = endpoint == IDEM_ENDPOINT_REFUNDS_CREATE ? 'r' : 'c';
-    command->scope = fixture_scope("merchant-1", endpoint, key);
-    command->evidence = (struct idem_evidence){
-        .source = IDEM_SOURCE_LISTING,
-        .outcome = IDEM_OUTCOME_SUCCESS,
-        .entry = IDEM_STR("sandbox"),
-        .account = IDEM_STR("acct-1"),
-        .region = IDEM_STR("eu"),
-        .effect_id = effect_id_of(command->scope, letter, id_memory),
-        .amount_minor = amount_minor,
-        .currency = IDEM_STR("EUR"),
-        .reference = IDEM_STR("provider-77"),
-        .order_no = on == NULL ? idem_str_from(key) : (struct idem_str){ .len = 0 },
-        .happened_us = fixture->clock.wall_base_us,
-    };
-    if (on != NULL) {
-        struct idem_scope scope = fixture_scope("merchant-1", IDEM_ENDPOINT_PAYMENTS_CREATE, on);
-        command->evidence.payment_scope = scope;
-        command->evidence.payment_effect_id = effect_id_of(scope, 'c', payment_memory);
-    }
-    fixture_run_durable(fixture, &call, 1);
-}
-
-static void claim(struct fixture *fixture, struct call *call, const char *name)
-{
-    static char tail[32];
-    struct order order = shoes;
-    order.key = name;
-    order.order_no = name;
-    call_pay(fixture, call, &order);
-    struct idem_str id = effect_id_of(call->item.command.scope, 'c', tail);
-    call->item.command.accept.effect_id_tail = idem_str_slice(id, 1, id.len - 1);
-    fixture_run_durable(fixture, call, 1);
-}
-
-static void what_the_copy_missed_settles_the_claim_that_comes_again(void **state)
-{
-    struct fixture *fixture = *state;
-    struct call call;
-    listed(fixture, IDEM_ENDPOINT_PAYMENTS_CREATE, "key-1", NULL, 1250);
-    listed(fixture, IDEM_ENDPOINT_PAYMENTS_CREATE, "key-1", NULL, 1250); /* A page twice. */
-    listed(fixture, IDEM_ENDPOINT_REFUNDS_CREATE, "refund-1", "key-1", 250);
-    assert_int_equal(ask(fixture, IDEM_READ_SUMMARY)->summary.stubs, 2);
-    mark(fixture, IDEM_MARK_RESTORED_OVER, 0);
-
-    claim(fixture, &call, "key-1");
-    assert_int_equal(call.outcome.intent.state, IDEM_INTENT_SUCCEEDED);
-    assert_int_equal(call.outcome.release.kind, IDEM_RELEASE_REPLY);
-    assert_int_equal(call.outcome.intent.answer.status, 201);
-    assert_int_equal(ask(fixture, IDEM_READ_SUMMARY)->summary.stubs, 1);
-
-    struct idem_read *read = fixture_ask(fixture, IDEM_READ_PAYMENT, "merchant-1");
-    read->id = call.outcome.intent.payment_id;
-    fixture_read(fixture);
-    assert_int_equal(read->payment.captured_minor, 1250);
-    assert_int_equal(read->payment.refunded_minor, 250); /* It moved with the payment. */
-
-    struct act act = {
-        .principal = "merchant-1",
-        .key = "refund-1",
-        .endpoint = IDEM_ENDPOINT_REFUNDS_CREATE,
-        .payment_id = call.outcome.intent.payment_id,
-        .amount = "2.50",
-    };
-    static char tail[32];
-    call_act(fixture, &call, &act);
-    struct idem_str id = effect_id_of(call.item.command.scope, 'r', tail);
-    call.item.command.accept.effect_id_tail = idem_str_slice(id, 1, id.len - 1);
-    fixture_run_durable(fixture, &call, 1);
-    assert_int_equal(call.outcome.intent.state, IDEM_INTENT_SUCCEEDED);
-    fixture_read(fixture);
-    assert_int_equal(read->payment.refunded_minor, 250); /* Not again. */
-    assert_int_equal(ask(fixture, IDEM_READ_SUMMARY)->summary.stubs, 0);
-}
-
-static void a_listed_refund_moves_the_sums_of_a_payment_that_is_here(void **state)
-{
-    struct fixture *fixture = *state;
-    struct call call;
-    struct call again;
-    mark(fixture, IDEM_MARK_RESTORED_OVER, 0);
-    claim(fixture, &call, "key-1");
+    assert_int_equal(ask(fixture, IDEM_READ_PLACES)->place_count, 0);
+    pay(fixture, &call, "key-1");
+    pay(fixture, &call, "key-2");
     settle(fixture, &call, IDEM_OUTCOME_SUCCESS);
-    struct idem_uid payment_id = call.outcome.intent.payment_id;
-    if (fixture->kind == FIXTURE_MEMORY) {
-        return; /* It has no second opening. */
-    }
-    fixture_close(fixture);
-    fixture_open(fixture);
-    assert_true(fixture->store->restored);
-
-    listed(fixture, IDEM_ENDPOINT_REFUNDS_CREATE, "refund-1", "key-1", 1000);
-    struct idem_read *read = fixture_ask(fixture, IDEM_READ_PAYMENT, "merchant-1");
-    read->id = payment_id;
-    fixture_read(fixture);
-    assert_int_equal(read->payment.refunded_minor, 1000);
-    mark(fixture, IDEM_MARK_RESTORED_OVER, 0);
-    struct act act = {
-        .principal = "merchant-1",
-        .key = "refund-2",
-        .endpoint = IDEM_ENDPOINT_REFUNDS_CREATE,
-        .payment_id = payment_id,
-        .amount = "2.51",
-    };
-    call_act(fixture, &again, &act);
-    fixture_run_durable(fixture, &again, 1);
-    assert_int_equal(again.outcome.intent.problem, IDEM_PROBLEM_AMOUNT_EXCEEDS);
+    fixture->provider.account = IDEM_STR("acct-2");
+    pay(fixture, &call, "key-3");
+    struct idem_read *read = ask(fixture, IDEM_READ_PLACES);
+    assert_int_equal(read->place_count, 2);
+    assert_false(read->more);
+    expect_place(&read->places[0], "sandbox", "acct-1");
+    expect_place(&read->places[1], "sandbox", "acct-2");
 }
 
-static void a_stub_holds_its_order_number(void **state)
+static void more_places_than_fit_are_said_to_be(void **state)
 {
     struct fixture *fixture = *state;
-    struct order order = shoes;
+    char names[IDEM_READ_PLACES_MAX + 1][16];
     struct call call;
-    listed(fixture, IDEM_ENDPOINT_PAYMENTS_CREATE, "order-1", NULL, 1250);
-    mark(fixture, IDEM_MARK_RESTORED_OVER, 0);
-    order.key = "another-key";
-    call_pay(fixture, &call, &order);
-    fixture_run_durable(fixture, &call, 1);
-    assert_int_equal(call.outcome.intent.state, IDEM_INTENT_FAILED);
-    assert_int_equal(call.outcome.intent.problem, IDEM_PROBLEM_ORDER_EXISTS);
+    for (size_t i = 0; i <= IDEM_READ_PLACES_MAX; i++) {
+        (void)snprintf(names[i], sizeof(names[i]), "name-%zu", i);
+        fixture->provider.account = idem_str_from(names[i]);
+        assert_false(ask(fixture, IDEM_READ_PLACES)->more);
+        pay(fixture, &call, names[i]);
+    }
+    struct idem_read *read = ask(fixture, IDEM_READ_PLACES);
+    assert_int_equal(read->place_count, IDEM_READ_PLACES_MAX);
+    assert_true(read->more);
+}
 
-    order.order_no = "order-2";
-    order.key = "a-third";
-    call_pay(fixture, &call, &order);
+static void a_contradiction_that_is_told_again_opens_one_case(void **state)
+{
+    struct fixture *fixture = *state;
+    struct call accept;
+    struct call call;
+    pay(fixture, &accept, "key-1");
+    settle(fixture, &accept, IDEM_OUTCOME_REFUSED_FINAL);
+    for (int i = 0; i < 3; i++) {
+        call_evidence(fixture, &call, &accept, IDEM_SOURCE_QUERY, IDEM_OUTCOME_SUCCESS);
+        fixture_run_durable(fixture, &call, 1);
+    }
+    assert_int_equal(ask_operation(fixture, accept.outcome.intent.id)->case_count, 1);
+    assert_int_equal(ask(fixture, IDEM_READ_SUMMARY)->summary.cases_open, 1);
+    resolve(fixture, &call, &accept, IDEM_VERDICT_NOTED);
+    call_evidence(fixture, &call, &accept, IDEM_SOURCE_QUERY, IDEM_OUTCOME_SUCCESS);
     fixture_run_durable(fixture, &call, 1);
-    assert_int_equal(call.outcome.release.kind, IDEM_RELEASE_SEND);
+    assert_int_equal(ask_operation(fixture, accept.outcome.intent.id)->case_count, 2);
 }
 
 #define CONFORM(function, setup) cmocka_unit_test_setup_teardown(function, setup, suite_teardown)
-#define SUITE(setup)                                                                             \
-    {                                                                                            \
-        CONFORM(a_record_becomes_a_tombstone_when_its_time_has_come, setup),                     \
-            CONFORM(a_tombstone_without_a_payment_goes_with_all_that_hangs_on_it, setup),        \
-            CONFORM(a_record_that_moved_on_is_not_removed, setup),                               \
-            CONFORM(more_than_fits_expires_in_parts, setup),                                     \
-            CONFORM(a_verdict_settles_and_decides_the_cases, setup),                             \
-            CONFORM(an_open_case_keeps_the_record, setup),                                       \
-            CONFORM(a_list_shows_what_its_filter_asks_for, setup),                               \
-            CONFORM(a_list_comes_in_pages, setup),                                               \
-            CONFORM(the_operations_of_a_payment_are_its_own, setup),                             \
-            CONFORM(a_summary_counts_what_is_not_over, setup),                                   \
-            CONFORM(a_credential_is_added_once_and_revoked_for_ever, setup),                     \
-            CONFORM(credentials_come_in_pages, setup),                                           \
-            CONFORM(the_longest_credentials_fit_a_page_or_come_with_the_next, setup),            \
-            CONFORM(the_restored_mode_lasts_until_its_mark, setup##_restored),                   \
-            CONFORM(what_the_copy_missed_settles_the_claim_that_comes_again, setup##_restored),  \
-            CONFORM(a_listed_refund_moves_the_sums_of_a_payment_that_is_here, setup##_restored), \
-            CONFORM(a_stub_holds_its_order_number, setup##_restored),                            \
+#define SUITE(setup)                                                                      \
+    {                                                                                     \
+        CONFORM(a_record_becomes_a_tombstone_when_its_time_has_come, setup),              \
+            CONFORM(a_tombstone_without_a_payment_goes_with_all_that_hangs_on_it, setup), \
+            CONFORM(a_record_that_moved_on_is_not_removed, setup),                        \
+            CONFORM(more_than_fits_expires_in_parts, setup),                              \
+            CONFORM(a_verdict_settles_and_decides_the_cases, setup),                      \
+            CONFORM(an_open_case_keeps_the_record, setup),                                \
+            CONFORM(a_list_shows_what_its_filter_asks_for, setup),                        \
+            CONFORM(a_list_comes_in_pages, setup),                                        \
+            CONFORM(the_operations_of_a_payment_are_its_own, setup),                      \
+            CONFORM(a_summary_counts_what_is_not_over, setup),                            \
+            CONFORM(a_credential_is_added_once_and_revoked_for_ever, setup),              \
+            CONFORM(credentials_come_in_pages, setup),                                    \
+            CONFORM(the_longest_credentials_fit_a_page_or_come_with_the_next, setup),     \
+            CONFORM(each_place_of_a_payment_is_named_once, setup),                        \
+            CONFORM(more_places_than_fit_are_said_to_be, setup),                          \
+            CONFORM(a_contradiction_that_is_told_again_opens_one_case, setup),            \
     }
 
 int main(void)

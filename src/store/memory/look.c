@@ -175,11 +175,19 @@ static const struct idem_case *case_open(const struct idem_memory_rows *memory, 
     return NULL;
 }
 
-enum idem_rows_step idem_memory_has_open_case(struct idem_rows *rows,
-                                              int64_t intent_row,
-                                              bool *ret_open)
+enum idem_rows_step idem_memory_find_open_cases(struct idem_rows *rows,
+                                                int64_t intent_row,
+                                                uint32_t *ret_kinds)
 {
-    *ret_open = case_open(idem_memory_of(rows), intent_row) != NULL;
+    const struct idem_memory_rows *memory = idem_memory_of(rows);
+    uint32_t kinds = 0;
+    for (int64_t handle = 1; (size_t)handle <= memory->cases.count; handle++) {
+        const struct idem_memory_case *found = idem_memory_row(&memory->cases, handle);
+        if (found != NULL && found->intent_row == intent_row && found->opened.decided_us == 0) {
+            kinds |= UINT32_C(1) << found->opened.kind;
+        }
+    }
+    *ret_kinds = kinds;
     return IDEM_ROWS_OK;
 }
 
@@ -282,6 +290,45 @@ enum idem_rows_step idem_memory_find_credentials(struct idem_rows *rows, struct 
         *row = found->credential;
         idem_table_text_keep(&idem_table_credentials, row, rows->kept);
         read->credential_count += 1;
+    }
+    return IDEM_ROWS_OK;
+}
+
+static bool place_is_known(const struct idem_read *read, const struct idem_payment *payment)
+{
+    for (size_t i = 0; i < read->place_count; i++) {
+        const struct idem_place *place = &read->places[i];
+        if (idem_str_equal(place->entry, payment->entry) &&
+            idem_str_equal(place->account, payment->account) &&
+            idem_str_equal(place->region, payment->region)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+enum idem_rows_step idem_memory_find_places(struct idem_rows *rows, struct idem_read *read)
+{
+    const struct idem_memory_rows *memory = idem_memory_of(rows);
+    read->place_count = 0;
+    read->more = false;
+    for (int64_t handle = 1; (size_t)handle <= memory->payments.count && !read->more; handle++) {
+        const struct idem_memory_payment *found = idem_memory_row(&memory->payments, handle);
+        if (found == NULL || place_is_known(read, &found->payment)) {
+            continue;
+        }
+        struct idem_place place = {
+            .entry = found->payment.entry,
+            .account = found->payment.account,
+            .region = found->payment.region,
+        };
+        read->more = read->place_count == IDEM_READ_PLACES_MAX ||
+                     !row_fits(&idem_table_places, &place, rows->kept);
+        if (!read->more) {
+            idem_table_text_keep(&idem_table_places, &place, rows->kept);
+            read->places[read->place_count] = place;
+            read->place_count += 1;
+        }
     }
     return IDEM_ROWS_OK;
 }

@@ -88,6 +88,7 @@ enum idem_err idem_memory_open(const struct idem_store_options *options,
         .incarnation = 1,
         .batches_in_flight_max = 1,
         .restored = options->restored,
+        .opened_us = idem_clock_wall_us(options->clock),
     };
     idem_memory_rows_init(&memory->rows);
     struct idem_run_opening opening = {

@@ -107,11 +107,12 @@ enum idem_rows_step idem_memory_find_entries(struct idem_rows *rows,
                                              int64_t payment_row,
                                              struct idem_read *read);
 enum idem_rows_step idem_memory_find_credentials(struct idem_rows *rows, struct idem_read *read);
+enum idem_rows_step idem_memory_find_places(struct idem_rows *rows, struct idem_read *read);
 enum idem_rows_step idem_memory_find_summary(struct idem_rows *rows,
                                              struct idem_summary *ret_summary);
-enum idem_rows_step idem_memory_has_open_case(struct idem_rows *rows,
-                                              int64_t intent_row,
-                                              bool *ret_open);
+enum idem_rows_step idem_memory_find_open_cases(struct idem_rows *rows,
+                                                int64_t intent_row,
+                                                uint32_t *ret_kinds);
 
 /* own.c */
 enum idem_rows_step idem_memory_find_stub(struct idem_rows *rows,

@@ -16,8 +16,9 @@ static bool stub_is_asked_for(const struct idem_stub *stub,
         return memcmp(&stub->scope, &key->scope, sizeof(key->scope)) == 0;
     }
     IDEM_ASSERT(find == IDEM_FIND_HOLDER);
-    return (stub->kind == IDEM_EFFECT_KIND_CHARGE || stub->kind == IDEM_EFFECT_KIND_AUTHORIZE) &&
-           idem_str_equal(stub->entry, key->entry) && idem_str_equal(stub->order_no, key->number);
+    return idem_effect_kind_makes_payment(stub->kind) &&
+           idem_str_equal(stub->order_no, key->number) &&
+           memcmp(&stub->scope, &key->scope, sizeof(key->scope)) != 0;
 }
 
 enum idem_rows_step idem_memory_find_stub(struct idem_rows *rows,

@@ -1,10 +1,12 @@
 /*
  * SQL on one connection, outside of any batch: what opening, migrating and copying need.
  */
+#include <pthread.h>
 #include <stdlib.h>
 
 #include "base/bug.h"
 #include "store/sqlite/file_internal.h"
+#include "store/sqlite/log_file.h"
 #include "store/sqlite/schema.h"
 
 #define BUSY_TIMEOUT_MS 1000
@@ -44,7 +46,11 @@ int idem_sqlite_value_read(sqlite3 *handle,
     }
     if (rc == SQLITE_ROW && ret_text != NULL) {
         const char *text = (const char *)sqlite3_column_text(statement, 0);
-        idem_buf_add(ret_text, idem_str_from(text));
+        if (text == NULL) { /* We store no NULL: there was no memory for it. */
+            rc = SQLITE_NOMEM;
+        } else {
+            idem_buf_add(ret_text, idem_str_from(text));
+        }
     }
     if (rc == SQLITE_ROW && ret_number != NULL) {
         *ret_number = sqlite3_column_int64(statement, 0);
@@ -53,12 +59,25 @@ int idem_sqlite_value_read(sqlite3 *handle,
     return rc == SQLITE_ROW || rc == SQLITE_DONE ? SQLITE_OK : rc;
 }
 
-enum idem_err idem_sqlite_database_open(const char *path,
-                                        int flags,
-                                        sqlite3 **ret_handle,
-                                        struct idem_error *reterr)
+/* Once a process, before SQLite is first used; later both are harmless and change nothing. */
+static pthread_once_t process_once = PTHREAD_ONCE_INIT;
+static int process_rc;
+
+static void process_setup(void)
 {
-    int rc = sqlite3_open_v2(path, ret_handle, flags | SQLITE_OPEN_NOMUTEX, NULL);
+    (void)sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0); /* A count that nobody reads has a lock. */
+    process_rc = idem_sqlite_log_file_register();
+}
+
+static enum idem_err open_through(
+    const char *vfs, const char *path, int flags, sqlite3 **ret_handle, struct idem_error *reterr)
+{
+    int rc = pthread_once(&process_once, process_setup);
+    IDEM_ASSERT(rc == 0); /* It has no way to fail. */
+    if (process_rc != SQLITE_OK) {
+        return idem_error_set(reterr, IDEM_E_SYSTEM, "SQLite did not start");
+    }
+    rc = sqlite3_open_v2(path, ret_handle, flags | SQLITE_OPEN_NOMUTEX, vfs);
     if (*ret_handle == NULL) {
         return idem_error_set(reterr, IDEM_E_SYSTEM, "out of memory");
     }
@@ -70,6 +89,21 @@ enum idem_err idem_sqlite_database_open(const char *path,
     (void)sqlite3_busy_timeout(*ret_handle, BUSY_TIMEOUT_MS);
     (void)sqlite3_db_config(*ret_handle, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
     return IDEM_OK;
+}
+
+enum idem_err idem_sqlite_database_open(const char *path,
+                                        int flags,
+                                        sqlite3 **ret_handle,
+                                        struct idem_error *reterr)
+{
+    return open_through(NULL, path, flags, ret_handle, reterr);
+}
+
+enum idem_err idem_sqlite_batch_writer_open(const char *path,
+                                            sqlite3 **ret_handle,
+                                            struct idem_error *reterr)
+{
+    return open_through(IDEM_SQLITE_LOG_FILE_VFS, path, SQLITE_OPEN_READWRITE, ret_handle, reterr);
 }
 
 static enum idem_err damage_error(const char *path, struct idem_error *reterr)

@@ -15,17 +15,26 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/attr.h"
 #include "base/bug.h"
 #include "store/sqlite/file_internal.h"
 #include "store/sqlite/schema.h"
 
 #define DIGEST_HEX_MAX (2 * IDEM_DIGEST_SIZE + 1)
 
-/* Reads the file, so it stands behind the question whose file it is. */
-static enum idem_err cache_setup(sqlite3 *handle, struct idem_error *reterr)
+/*
+ * These read the file, so they stand behind the question whose file it is. The system's cache has
+ * the pages as well: a larger one here gains next to nothing. Nothing is written before COMMIT:
+ * log_file.c says why. A batch that changes more pages than fit has more for its time.
+ */
+#define WRITER_SETUP "PRAGMA cache_size = -16384; PRAGMA cache_spill = OFF"
+#define READER_SETUP "PRAGMA cache_size = -2048"
+/* It has a log to work on only once it has read the file. */
+#define CHECKPOINTER_SETUP "PRAGMA synchronous = FULL; PRAGMA cache_size = -64"
+
+static enum idem_err cache_setup(sqlite3 *handle, const char *sql, struct idem_error *reterr)
 {
-    return idem_sqlite_database_exec(handle, "PRAGMA cache_size = -65536",
-                                     "cannot set up the store", reterr);
+    return idem_sqlite_database_exec(handle, sql, "cannot set up the store", reterr);
 }
 
 static struct idem_str digest_print(const struct idem_digest *digest, struct idem_buf *buf)
@@ -141,20 +150,24 @@ static enum idem_err meta_number(sqlite3 *handle,
 static enum idem_err knowledge_read(struct idem_sqlite_file *file, struct idem_error *reterr)
 {
     int64_t restored = 0;
+    int64_t old_effect_ids = 0;
+    const struct {
+        const char *name;
+        int64_t *number;
+    } numbers[] = {
+        { "created_us", &file->created_us },
+        { IDEM_META_REAP_HORIZON, &file->horizon_us },
+        { IDEM_META_RESTORED_FROM, &file->restored_from_us },
+        { IDEM_META_RESTORED_AT, &file->restored_at_us },
+        { IDEM_META_RESTORED, &restored },
+        { IDEM_META_OLD_EFFECTS, &old_effect_ids },
+    };
     enum idem_err err = idem_sqlite_newest_find(file->writer, &file->newest_us, reterr);
-    if (err == IDEM_OK) {
-        err = meta_number(file->writer, "created_us", &file->created_us, reterr);
-    }
-    if (err == IDEM_OK) {
-        err = meta_number(file->writer, IDEM_META_REAP_HORIZON, &file->horizon_us, reterr);
-    }
-    if (err == IDEM_OK) {
-        err = meta_number(file->writer, IDEM_META_RESTORED_FROM, &file->restored_from_us, reterr);
-    }
-    if (err == IDEM_OK) {
-        err = meta_number(file->writer, IDEM_META_RESTORED, &restored, reterr);
+    for (size_t i = 0; i < IDEM_ARRAY_COUNT(numbers) && err == IDEM_OK; i++) {
+        err = meta_number(file->writer, numbers[i].name, numbers[i].number, reterr);
     }
     file->restored = restored != 0;
+    file->old_effect_ids = old_effect_ids != 0;
     int rc = err == IDEM_OK ? idem_sqlite_value_read(file->writer, "SELECT count(*) FROM stubs",
                                                      &file->stub_count, NULL)
                             : SQLITE_OK;
@@ -163,23 +176,39 @@ static enum idem_err knowledge_read(struct idem_sqlite_file *file, struct idem_e
                : idem_sqlite_database_error(file->writer, "cannot read the store", reterr);
 }
 
-/* In the mode already: what the copy has missed begins where it began. */
-static enum idem_err restored_begin(struct idem_sqlite_file *file, struct idem_error *reterr)
+static enum idem_err meta_number_write(sqlite3 *handle,
+                                       const char *name,
+                                       int64_t number,
+                                       struct idem_error *reterr)
 {
     char memory[32];
     struct idem_buf text;
+    idem_buf_init(&text, memory, sizeof(memory));
+    idem_buf_add_i64(&text, number);
+    return idem_sqlite_meta_write(handle, name, idem_buf_str(&text), reterr);
+}
+
+/*
+ * In the mode already: what the copy has missed begins where it began, and the clock of that moment
+ * is the one that its newest time is compared with. A later one may have caught up with a time that
+ * was never true.
+ */
+static enum idem_err restored_begin(struct idem_sqlite_file *file, struct idem_error *reterr)
+{
     if (file->restored) {
         return IDEM_OK;
     }
-    idem_buf_init(&text, memory, sizeof(memory));
-    idem_buf_add_i64(&text, file->newest_us);
     file->restored = true;
     file->restored_from_us = file->newest_us;
-    enum idem_err err =
-        idem_sqlite_meta_write(file->writer, IDEM_META_RESTORED, IDEM_STR("1"), reterr);
-    return err == IDEM_OK ? idem_sqlite_meta_write(file->writer, IDEM_META_RESTORED_FROM,
-                                                   idem_buf_str(&text), reterr)
-                          : err;
+    file->restored_at_us = file->opened_us;
+    enum idem_err err = meta_number_write(file->writer, IDEM_META_RESTORED, 1, reterr);
+    if (err == IDEM_OK) {
+        err = meta_number_write(file->writer, IDEM_META_RESTORED_FROM, file->newest_us, reterr);
+    }
+    if (err == IDEM_OK) {
+        err = meta_number_write(file->writer, IDEM_META_RESTORED_AT, file->opened_us, reterr);
+    }
+    return err;
 }
 
 /* One transaction: schema if new, configuration compared, marks, new incarnation. */
@@ -190,6 +219,7 @@ static enum idem_err incarnation_begin(struct idem_sqlite_file *file,
 {
     enum idem_err err = idem_sqlite_database_exec(file->writer, "BEGIN IMMEDIATE",
                                                   "cannot write the store", reterr);
+    file->opened_us = idem_clock_wall_us(options->clock);
     if (err == IDEM_OK && is_new) {
         err = schema_make(file->writer, options, reterr);
     }
@@ -248,8 +278,7 @@ static enum idem_err writer_open(struct idem_sqlite_file *file,
                                  struct idem_error *reterr)
 {
     int64_t version = 0;
-    enum idem_err err =
-        idem_sqlite_database_open(path, SQLITE_OPEN_READWRITE, &file->writer, reterr);
+    enum idem_err err = idem_sqlite_batch_writer_open(path, &file->writer, reterr);
     if (err == IDEM_OK) {
         err = idem_sqlite_owner_check(file->writer, path, &version, reterr);
     }
@@ -260,7 +289,7 @@ static enum idem_err writer_open(struct idem_sqlite_file *file,
         err = idem_sqlite_writer_setup(file->writer, version == 0, reterr);
     }
     if (err == IDEM_OK) {
-        err = cache_setup(file->writer, reterr);
+        err = cache_setup(file->writer, WRITER_SETUP, reterr);
     }
     if (err == IDEM_OK) {
         err = idem_sqlite_checkpoint_fully(file->writer, reterr);
@@ -282,7 +311,14 @@ enum idem_err idem_sqlite_file_open(struct idem_sqlite_file *file,
         err = idem_sqlite_database_open(absolute, SQLITE_OPEN_READONLY, &file->reader, reterr);
     }
     if (err == IDEM_OK) {
-        err = cache_setup(file->reader, reterr);
+        err = cache_setup(file->reader, READER_SETUP, reterr);
+    }
+    if (err == IDEM_OK) {
+        err =
+            idem_sqlite_database_open(absolute, SQLITE_OPEN_READWRITE, &file->checkpointer, reterr);
+    }
+    if (err == IDEM_OK) {
+        err = cache_setup(file->checkpointer, CHECKPOINTER_SETUP, reterr);
     }
     free(absolute);
     return err;

@@ -22,6 +22,13 @@ enum idem_err idem_sqlite_database_open(const char *path,
                                         int flags,
                                         sqlite3 **ret_handle,
                                         struct idem_error *reterr) IDEM_MUST_CHECK;
+/*
+ * For whoever writes batches: log_file.c stands before the log. Its owner sees to it that nothing
+ * is written before COMMIT (cache_spill).
+ */
+enum idem_err idem_sqlite_batch_writer_open(const char *path,
+                                            sqlite3 **ret_handle,
+                                            struct idem_error *reterr) IDEM_MUST_CHECK;
 enum idem_err idem_sqlite_database_error(sqlite3 *handle,
                                          const char *what,
                                          struct idem_error *reterr);

@@ -115,8 +115,8 @@ enum idem_rows_step idem_sqlite_find_stub(struct idem_rows *rows,
     } else {
         IDEM_ASSERT(find == IDEM_FIND_HOLDER);
         statement = idem_sqlite_statement_of(rows, IDEM_SQLITE_STUB_HOLDER);
-        idem_sqlite_bind_text(statement, 1, key->entry);
-        idem_sqlite_bind_text(statement, 2, key->number);
+        idem_sqlite_bind_text(statement, 1, key->number);
+        idem_sqlite_bind_bytes(statement, 2, &key->scope, 16);
     }
     return idem_sqlite_find_row(rows, statement, &idem_table_stubs, ret_stub);
 }
@@ -144,15 +144,24 @@ enum idem_rows_step idem_sqlite_find_payment_stubs(struct idem_rows *rows,
     return idem_sqlite_walk_end(statement, rc, ours);
 }
 
-enum idem_rows_step idem_sqlite_has_open_case(struct idem_rows *rows,
-                                              int64_t intent_row,
-                                              bool *ret_open)
+enum idem_rows_step idem_sqlite_find_open_cases(struct idem_rows *rows,
+                                                int64_t intent_row,
+                                                uint32_t *ret_kinds)
 {
-    sqlite3_stmt *statement = idem_sqlite_statement_of(rows, IDEM_SQLITE_CASE_OPEN);
+    sqlite3_stmt *statement = idem_sqlite_statement_of(rows, IDEM_SQLITE_CASE_KINDS);
+    uint32_t kinds = 0;
+    bool ours = true;
+
     idem_sqlite_bind_i64(statement, 1, intent_row);
     int rc = sqlite3_step(statement);
-    *ret_open = rc == SQLITE_ROW;
-    return idem_sqlite_walk_end(statement, rc, true);
+    while (rc == SQLITE_ROW && ours) {
+        int64_t kind = sqlite3_column_int64(statement, 0);
+        ours = kind > IDEM_CASE_NONE && kind < IDEM_CASE_KIND_COUNT;
+        kinds |= ours ? UINT32_C(1) << kind : 0;
+        rc = ours ? sqlite3_step(statement) : rc;
+    }
+    *ret_kinds = kinds;
+    return idem_sqlite_walk_end(statement, rc, ours);
 }
 
 enum idem_rows_step idem_sqlite_find_credential(struct idem_rows *rows,
@@ -179,14 +188,12 @@ enum idem_rows_step idem_sqlite_find_meta(struct idem_rows *rows,
     sqlite3_stmt *statement = idem_sqlite_statement_of(rows, IDEM_SQLITE_META);
     idem_sqlite_bind_text(statement, 1, idem_str_from(name));
     int rc = sqlite3_step(statement);
+    bool ours = true;
     *ret_value = (struct idem_str){ .len = 0 };
     if (rc == SQLITE_ROW) {
-        const void *text = sqlite3_column_text(statement, 0);
-        struct idem_str value = {
-            .data = text,
-            .len = text == NULL ? 0 : (size_t)sqlite3_column_bytes(statement, 0),
-        };
-        *ret_value = idem_buf_keep(rows->kept, value);
+        struct idem_str text;
+        ours = idem_sqlite_read_text(statement, 0, &text);
+        *ret_value = idem_buf_keep(rows->kept, text);
     }
-    return idem_sqlite_walk_end(statement, rc, true);
+    return idem_sqlite_walk_end(statement, rc, ours);
 }

@@ -145,8 +145,10 @@ enum idem_err idem_sqlite_file_lock(struct idem_sqlite_file *file,
 void idem_sqlite_file_close(struct idem_sqlite_file *file)
 {
     (void)sqlite3_close(file->reader); /* No statement is open, so they close. NULL is accepted. */
+    (void)sqlite3_close(file->checkpointer);
     (void)sqlite3_close(file->writer);
     file->reader = NULL;
+    file->checkpointer = NULL;
     file->writer = NULL;
     if (file->database_fd >= 0) {
         (void)close(file->database_fd); /* Gives the lock back, and drops all of SQLite's. */

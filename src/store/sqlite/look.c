@@ -253,6 +253,25 @@ enum idem_rows_step idem_sqlite_find_credentials(struct idem_rows *rows, struct 
     return idem_sqlite_walk_end(statement, rc, ours);
 }
 
+enum idem_rows_step idem_sqlite_find_places(struct idem_rows *rows, struct idem_read *read)
+{
+    sqlite3_stmt *statement = idem_sqlite_statement_of(rows, IDEM_SQLITE_PLACES);
+    bool ours = true;
+
+    read->place_count = 0;
+    idem_sqlite_bind_i64(statement, 1, IDEM_READ_PLACES_MAX + 1);
+    int rc = sqlite3_step(statement);
+    while (rc == SQLITE_ROW && ours && read->place_count < IDEM_READ_PLACES_MAX &&
+           idem_sqlite_row_fits(statement, 0, &idem_table_places, rows->kept)) {
+        struct idem_place *place = &read->places[read->place_count];
+        ours = idem_sqlite_read_row(statement, 0, &idem_table_places, place, rows->kept);
+        read->place_count += 1;
+        rc = sqlite3_step(statement);
+    }
+    read->more = rc == SQLITE_ROW;
+    return idem_sqlite_walk_end(statement, rc, ours);
+}
+
 static enum idem_rows_step states_count(struct idem_rows *rows, struct idem_summary *ret_summary)
 {
     sqlite3_stmt *statement = idem_sqlite_statement_of(rows, IDEM_SQLITE_STATES);

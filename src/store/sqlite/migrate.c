@@ -35,6 +35,13 @@ static const char cases_settle[] =
     "  FROM intents WHERE intents.row = cases.intent_row AND intents.state IN (5, 6)"
     "  AND cases.kind <> 2 AND intents.finished_us >= cases.opened_us;";
 
+/*
+ * What a copy of such a store has missed may stand in a provider's listing under ids from before
+ * ids named scopes. That goes for an empty one too: it is what the copy does not have that counts.
+ */
+static const char old_effect_ids[] =
+    "INSERT INTO meta (key, value) VALUES ('" IDEM_META_OLD_EFFECTS "', '1');";
+
 /* Records that are final get their time for retention. */
 static const char *const to_2[] = {
     "ALTER TABLE intents ADD COLUMN trace TEXT NOT NULL DEFAULT '';",
@@ -48,6 +55,7 @@ static const char *const to_2[] = {
     "ALTER TABLE cases ADD COLUMN decided_by TEXT NOT NULL DEFAULT '';",
     "ALTER TABLE cases ADD COLUMN decision TEXT NOT NULL DEFAULT '';",
     cases_settle,
+    old_effect_ids,
     "CREATE INDEX cases_open ON cases (intent_row) WHERE decided_us = 0;",
     IDEM_SQLITE_STUBS,
     IDEM_SQLITE_STUBS_ORDER,

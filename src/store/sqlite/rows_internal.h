@@ -47,6 +47,7 @@ int idem_sqlite_bind_row(sqlite3_stmt *statement,
 
 /* These are false if the value is not one that we wrote. */
 bool idem_sqlite_read_bytes(sqlite3_stmt *statement, int index, void *ret_bytes, int size);
+bool idem_sqlite_read_text(sqlite3_stmt *statement, int index, struct idem_str *ret_text);
 bool idem_sqlite_read_row(sqlite3_stmt *statement,
                           int index,
                           const struct idem_table *table,
@@ -58,6 +59,9 @@ bool idem_sqlite_row_fits(sqlite3_stmt *statement,
                           int index,
                           const struct idem_table *table,
                           const struct idem_buf *buf);
+
+/* Of a checkpoint, or whatever else is tried again: full, or somebody is in the way. */
+bool idem_sqlite_code_is_harmless(int rc);
 
 /* Steps a statement that returns no rows. */
 enum idem_rows_step idem_sqlite_run(sqlite3_stmt *statement);
@@ -95,9 +99,9 @@ enum idem_rows_step idem_sqlite_find_stub(struct idem_rows *rows,
 enum idem_rows_step idem_sqlite_find_payment_stubs(struct idem_rows *rows,
                                                    struct idem_str payment_effect_id,
                                                    struct idem_facts *facts);
-enum idem_rows_step idem_sqlite_has_open_case(struct idem_rows *rows,
-                                              int64_t intent_row,
-                                              bool *ret_open);
+enum idem_rows_step idem_sqlite_find_open_cases(struct idem_rows *rows,
+                                                int64_t intent_row,
+                                                uint32_t *ret_kinds);
 enum idem_rows_step idem_sqlite_find_credential(struct idem_rows *rows,
                                                 enum idem_find find,
                                                 const struct idem_rows_key *key,
@@ -122,6 +126,7 @@ enum idem_rows_step idem_sqlite_find_entries(struct idem_rows *rows,
                                              int64_t payment_row,
                                              struct idem_read *read);
 enum idem_rows_step idem_sqlite_find_credentials(struct idem_rows *rows, struct idem_read *read);
+enum idem_rows_step idem_sqlite_find_places(struct idem_rows *rows, struct idem_read *read);
 enum idem_rows_step idem_sqlite_find_summary(struct idem_rows *rows,
                                              struct idem_summary *ret_summary);
 

@@ -3,7 +3,7 @@
  *
  * Rowid tables with handles in order of insertion: a row that settles soon after it was accepted
  * lies on a page that is still warm. Random order is confined to two narrow unique indexes (scope,
- * order number). Numbers in index conditions are values of the core's enums; connection.c asserts
+ * order number). Numbers in index conditions are values of the core's enums; statements.c asserts
  * that they agree.
  *
  * What a list or a worker looks for lies in partial indexes, so that records that are over cost
@@ -24,7 +24,7 @@
 #define IDEM_SQLITE_PAST_ORDER   "state IN (7, 8)"
 #define IDEM_SQLITE_HOLDS_REFUND "refund_no <> '' AND state <> 3"
 
-/* Stubs that made a payment, and so hold an order number. */
+/* Stubs that made a payment, and so hold an order number, whatever the entry. */
 #define IDEM_SQLITE_MAKES_PAYMENT "kind IN (1, 2)"
 
 /* Tables that a migration makes too. */
@@ -46,7 +46,7 @@
     "  found_us INTEGER NOT NULL,"                               \
     "  applied INTEGER NOT NULL"                                 \
     ") STRICT;"
-#define IDEM_SQLITE_STUBS_ORDER   "CREATE INDEX stubs_order ON stubs (entry, order_no);"
+#define IDEM_SQLITE_STUBS_ORDER   "CREATE INDEX stubs_order ON stubs (order_no);"
 #define IDEM_SQLITE_STUBS_PAYMENT "CREATE INDEX stubs_payment ON stubs (payment_effect_id);"
 #define IDEM_SQLITE_CREDENTIALS                                                \
     "CREATE TABLE credentials ("                                               \

@@ -1,5 +1,5 @@
 /*
- * The embedded store: two threads, four queues, one file.
+ * The embedded store: three threads, four queues, one file.
  *
  *   engine --batches--> writer --done_batches--> engine
  *   engine --reads----> reader --done_reads----> engine
@@ -12,12 +12,11 @@
  * opened since: one file has one process, so this one is over, and a start that finds the other's
  * lock says so.
  *
- * Checkpoints are the writer's, after a batch was answered, so that no caller of that batch waits
- * for one: a passive one every CHECKPOINT_FRAMES, which leaves readers alone and restarts the log
- * if none stands in the way; from FINISH_FRAMES on one that waits for readers, or the log would
- * grow without limit. Free pages are given back there too. The log is never truncated while the
- * store is open. A checkpoint that cannot write or flush breaks the store: after a failed fsync
- * nobody knows what the disk has.
+ * Checkpoints (checkpoint.c) run beside the writer every CHECKPOINT_FRAMES; whenever one got to the
+ * end, the log begins anew. From FINISH_FRAMES on the writer waits for one, after a batch was
+ * answered, or the log would grow without limit. Free pages are given back between batches too. The
+ * log is never truncated while the store is open. A checkpoint that cannot write or flush breaks
+ * the store: after a failed fsync nobody knows what the disk has.
  */
 #include <stdlib.h>
 
@@ -35,21 +34,21 @@ static struct idem_sqlite *sqlite_of(struct idem_store *store)
     return IDEM_CONTAINER_OF(store, struct idem_sqlite, base);
 }
 
+static void wake(const struct idem_sqlite *sqlite)
+{
+    sqlite->base.options.wake(sqlite->base.options.wake_context);
+}
+
 static int wal_frames_note(void *context, sqlite3 *handle, const char *name, int frames)
 {
     (void)handle; /* There is one writing connection. */
     (void)name;   /* And one database. */
     struct idem_sqlite *sqlite = context;
+    if (frames < sqlite->wal_frames) { /* It began anew. */
+        sqlite->checkpoint_frames = CHECKPOINT_FRAMES;
+    }
     sqlite->wal_frames = frames;
     return SQLITE_OK;
-}
-
-/* A full disk or a reader in the way is harmless: the log still has everything. */
-static bool checkpoint_is_harmless(int rc)
-{
-    int primary = rc & 0xff;
-    return primary == SQLITE_OK || primary == SQLITE_BUSY || primary == SQLITE_LOCKED ||
-           primary == SQLITE_FULL;
 }
 
 static void checkpoint_if_due(struct idem_sqlite *sqlite)
@@ -57,22 +56,13 @@ static void checkpoint_if_due(struct idem_sqlite *sqlite)
     if (sqlite->wal_frames < sqlite->checkpoint_frames || atomic_load(&sqlite->broken)) {
         return;
     }
-    int mode =
-        sqlite->wal_frames < FINISH_FRAMES ? SQLITE_CHECKPOINT_PASSIVE : SQLITE_CHECKPOINT_RESTART;
-    int in_log = 0;
-    int done = 0;
-    int rc = sqlite3_wal_checkpoint_v2(sqlite->writer.handle, NULL, mode, &in_log, &done);
-    if (!checkpoint_is_harmless(rc)) {
-        sqlite->run.broken = true;
-        atomic_store(&sqlite->broken, true);
+    int more = CHECKPOINT_FRAMES;
+    if (sqlite->wal_frames < FINISH_FRAMES) {
+        idem_sqlite_checkpoint_some(&sqlite->checkpoint);
+    } else if (!idem_sqlite_checkpoint_all(&sqlite->checkpoint)) {
+        more = FINISH_FRAMES; /* In vain: a backup reads for long. */
     }
-    /*
-     * Not all of it: try again when there is as much more, or if that waited in vain (a backup
-     * reads for long) much more. All: the log starts anew.
-     */
-    bool finished = rc == SQLITE_OK && in_log == done;
-    int more = mode == SQLITE_CHECKPOINT_PASSIVE ? CHECKPOINT_FRAMES : FINISH_FRAMES;
-    sqlite->checkpoint_frames = finished ? CHECKPOINT_FRAMES : sqlite->wal_frames + more;
+    sqlite->checkpoint_frames = sqlite->wal_frames + more;
 }
 
 /* A count that the writer asks for between batches. False: it cannot be had. */
@@ -106,15 +96,11 @@ static void pages_give_back(struct idem_sqlite *sqlite)
         rc = sqlite3_step(statement);
     }
     rc = sqlite3_reset(statement);
-    if (!checkpoint_is_harmless(rc) || sqlite3_get_autocommit(sqlite->writer.handle) == 0) {
+    if (!idem_sqlite_code_is_harmless(rc) || sqlite3_get_autocommit(sqlite->writer.handle) == 0) {
         sqlite->run.broken = true;
         atomic_store(&sqlite->broken, true);
+        wake(sqlite); /* The batch was answered before: nothing else says it. */
     }
-}
-
-static void wake(const struct idem_sqlite *sqlite)
-{
-    sqlite->base.options.wake(sqlite->base.options.wake_context);
 }
 
 static void batch_run(struct idem_sqlite *sqlite, struct idem_store_batch *batch)
@@ -235,7 +221,8 @@ static void sqlite_destroy(struct idem_store *store)
         /* What stands in the log is for the next start to look at. */
         (void)sqlite3_db_config(sqlite->writer.handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
     }
-    idem_sqlite_connection_deinit(&sqlite->reader); /* First: it cannot checkpoint. */
+    idem_sqlite_checkpoint_stop(&sqlite->checkpoint);
+    idem_sqlite_connection_deinit(&sqlite->reader); /* Before the writer: it cannot checkpoint. */
     idem_sqlite_connection_deinit(&sqlite->writer);
     idem_sqlite_file_close(&sqlite->file);
     if (sqlite->queues_made) {
@@ -284,13 +271,27 @@ static enum idem_err connections_make(struct idem_sqlite *sqlite, struct idem_er
     return err;
 }
 
+/* The names are for people who look at threads; without one it has its program's. */
 static enum idem_err threads_start(struct idem_sqlite *sqlite, struct idem_error *reterr)
 {
+    sqlite3 *handle = sqlite->file.checkpointer;
+    sqlite->file.checkpointer = NULL;
+    enum idem_err err = idem_sqlite_checkpoint_start(
+        &sqlite->checkpoint, handle, sqlite->file.database_fd, &sqlite->broken, reterr);
+    if (err != IDEM_OK) {
+        return err;
+    }
+    sqlite->checkpoint.wake = sqlite->base.options.wake;
+    sqlite->checkpoint.wake_context = sqlite->base.options.wake_context;
     int rc = pthread_create(&sqlite->writer_thread, NULL, writer_main, sqlite);
     sqlite->writer_started = rc == 0;
     if (rc == 0) {
+        (void)pthread_setname_np(sqlite->writer_thread, "idem-writer");
         rc = pthread_create(&sqlite->reader_thread, NULL, reader_main, sqlite);
         sqlite->reader_started = rc == 0;
+    }
+    if (rc == 0) {
+        (void)pthread_setname_np(sqlite->reader_thread, "idem-reader");
     }
     return rc == 0 ? IDEM_OK : idem_error_set(reterr, IDEM_E_SYSTEM, "cannot start a thread");
 }
@@ -303,6 +304,8 @@ static void marks_note(struct idem_sqlite *sqlite)
     sqlite->base.horizon_us = file->horizon_us;
     sqlite->base.restored = file->restored;
     sqlite->base.newest_us = file->restored ? file->restored_from_us : file->newest_us;
+    sqlite->base.opened_us = file->restored ? file->restored_at_us : file->opened_us;
+    sqlite->base.old_effect_ids = file->old_effect_ids;
     idem_clock_raise(sqlite->base.options.clock, file->newest_us);
     idem_clock_raise(sqlite->base.options.clock, file->horizon_us);
 }

@@ -3,7 +3,8 @@
  *
  *   file.c        the file: checks, schema, incarnation (file_internal.h: locks and SQL)
  *   connection.c  one connection: its transactions, and the rows port (rows_internal.h)
- *   sqlite.c      the store: threads, queues, checkpoints
+ *   checkpoint.c  from the log into the file, beside the writer
+ *   sqlite.c      the store: threads, queues, when there is a checkpoint
  */
 #ifndef IDEM_STORE_SQLITE_SQLITE_INTERNAL_H
 #define IDEM_STORE_SQLITE_SQLITE_INTERNAL_H
@@ -15,6 +16,7 @@
 #include "base/queue.h"
 #include "store/rows.h"
 #include "store/run.h"
+#include "store/sqlite/checkpoint.h"
 #include "store/sqlite/sqlite.h"
 #include "store/store.h"
 
@@ -47,10 +49,12 @@ enum idem_sqlite_statement {
     IDEM_SQLITE_REAP_NEXT,
     IDEM_SQLITE_CASES,
     IDEM_SQLITE_CASE_OPEN,
+    IDEM_SQLITE_CASE_KINDS,
     IDEM_SQLITE_ENTRIES,
     IDEM_SQLITE_ENTRIES_CASES,
     IDEM_SQLITE_ENTRIES_PAYMENT,
     IDEM_SQLITE_CREDENTIALS_PAGE,
+    IDEM_SQLITE_PLACES,
     IDEM_SQLITE_STATES,
     IDEM_SQLITE_UNKNOWN_SINCE,
     IDEM_SQLITE_CASES_OPEN,
@@ -111,15 +115,19 @@ void idem_sqlite_connection_deinit(struct idem_sqlite_connection *connection);
 struct idem_sqlite_file {
     sqlite3 *writer; /* The connections are whoever takes them and sets these to NULL. */
     sqlite3 *reader;
+    sqlite3 *checkpointer;
     int lock_fd;     /* Of PATH.lock; -1: none. Held as long as the process may write. */
-    int database_fd; /* Of the file itself, for its lock alone; likewise. */
+    int database_fd; /* Of the file itself, for its lock (and checkpoint.c); likewise. */
     int64_t incarnation;
     int64_t created_us; /* When the store was made; 0: not known. */
     int64_t newest_us;  /* The newest time that was stored; 0: none. */
     int64_t horizon_us; /* How far retention trusts the clock; 0: never said. */
     int64_t stub_count;
     bool restored;
-    int64_t restored_from_us; /* The newest time that the copy had when it was put back. */
+    int64_t restored_from_us; /* The newest time that the copy had when it was put back, */
+    int64_t restored_at_us;   /* and the clock then. */
+    int64_t opened_us;        /* The clock now, before anybody raised it. */
+    bool old_effect_ids;
 };
 
 enum idem_err idem_sqlite_file_open(struct idem_sqlite_file *file,
@@ -144,10 +152,11 @@ struct idem_sqlite {
     pthread_t reader_thread;
 
     /* The writer's. */
+    struct idem_sqlite_checkpoint checkpoint;
     struct idem_sqlite_connection writer;
     struct idem_run run;
     int wal_frames;
-    int checkpoint_frames; /* Checkpoint when the WAL has so many. */
+    int checkpoint_frames; /* The next checkpoint is when the log has so many. */
 
     /* The reader's. */
     struct idem_sqlite_connection reader;

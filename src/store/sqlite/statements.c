@@ -99,6 +99,8 @@ static const struct sql sqls[IDEM_SQLITE_STATEMENT_COUNT] = {
                             "intent_row = ? ORDER BY row DESC" },
     [IDEM_SQLITE_CASE_OPEN] = { SQL_SELECT_BELOW, &idem_table_cases,
                                 "intent_row = ? AND decided_us = 0 ORDER BY row DESC LIMIT 1" },
+    [IDEM_SQLITE_CASE_KINDS] = { SQL_PLAIN, NULL,
+                                 "SELECT kind FROM cases WHERE intent_row = ? AND decided_us = 0" },
     /* The rows of a page are chosen in the index alone; only they are fetched. */
     [IDEM_SQLITE_ENTRIES] = { SQL_SELECT, &idem_table_entries,
                               "row IN (SELECT row FROM intents INDEXED BY intents_due"
@@ -114,6 +116,8 @@ static const struct sql sqls[IDEM_SQLITE_STATEMENT_COUNT] = {
                                       " ORDER BY row LIMIT ?" },
     [IDEM_SQLITE_CREDENTIALS_PAGE] = { SQL_SELECT, &idem_table_credentials,
                                        "row > ? ORDER BY row LIMIT ?" },
+    [IDEM_SQLITE_PLACES] = { SQL_PLAIN, NULL,
+                             "SELECT DISTINCT entry, account, region FROM payments LIMIT ?" },
     [IDEM_SQLITE_STATES] = { SQL_PLAIN, NULL,
                              "SELECT state, count(*) FROM intents INDEXED BY intents_due"
                              " WHERE due_us > 0 GROUP BY state" },
@@ -129,7 +133,7 @@ static const struct sql sqls[IDEM_SQLITE_STATEMENT_COUNT] = {
     [IDEM_SQLITE_PAGES_FREE] = { SQL_PLAIN, NULL, "PRAGMA freelist_count" },
     [IDEM_SQLITE_STUB_BY_SCOPE] = { SQL_SELECT, &idem_table_stubs, "scope = ?" },
     [IDEM_SQLITE_STUB_HOLDER] = { SQL_SELECT, &idem_table_stubs,
-                                  "entry = ? AND order_no = ? AND " IDEM_SQLITE_MAKES_PAYMENT
+                                  "order_no = ? AND scope <> ? AND " IDEM_SQLITE_MAKES_PAYMENT
                                   " ORDER BY row LIMIT 1" },
     [IDEM_SQLITE_STUBS_OF_PAYMENT] = { SQL_SELECT, &idem_table_stubs,
                                        "payment_effect_id = ? ORDER BY happened_us, row LIMIT ?" },

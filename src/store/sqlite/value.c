@@ -94,11 +94,19 @@ bool idem_sqlite_read_bytes(sqlite3_stmt *statement, int index, void *ret_bytes,
     return true;
 }
 
-static struct idem_str text_read(sqlite3_stmt *statement, int index)
+/* No pointer is not empty text: there was no memory for it, or it is NULL, which we never write. */
+bool idem_sqlite_read_text(sqlite3_stmt *statement, int index, struct idem_str *ret_text)
 {
     const void *text = sqlite3_column_text(statement, index);
     int len = sqlite3_column_bytes(statement, index);
-    return (struct idem_str){ .data = text, .len = text == NULL ? 0 : (size_t)len };
+    *ret_text = (struct idem_str){ .data = text, .len = text == NULL ? 0 : (size_t)len };
+    return text != NULL;
+}
+
+static bool u32_is_ours(const struct idem_column *column, int64_t value)
+{
+    int64_t limit = column->limit == 0 ? (int64_t)UINT32_MAX + 1 : column->limit;
+    return value >= column->first && value < limit;
 }
 
 static bool number_read(const struct idem_column *column, int64_t value, void *at)
@@ -109,13 +117,13 @@ static bool number_read(const struct idem_column *column, int64_t value, void *a
         return true;
     case IDEM_COLUMN_U32:
         *(uint32_t *)at = (uint32_t)value;
-        return value >= 0 && value <= UINT32_MAX;
+        return u32_is_ours(column, value);
     case IDEM_COLUMN_U16:
         *(uint16_t *)at = (uint16_t)value;
         return value >= 0 && value <= UINT16_MAX;
     case IDEM_COLUMN_BOOL:
         *(bool *)at = value != 0;
-        return true;
+        return value == 0 || value == 1;
     case IDEM_COLUMN_BYTES_16:
     case IDEM_COLUMN_BYTES_32:
     case IDEM_COLUMN_TEXT:
@@ -141,8 +149,10 @@ static bool column_read(sqlite3_stmt *statement,
         return idem_sqlite_read_bytes(statement, index, at, 32);
     }
     if (column->kind == IDEM_COLUMN_TEXT) {
-        *(struct idem_str *)at = idem_buf_keep(kept, text_read(statement, index));
-        return true;
+        struct idem_str text;
+        bool ours = idem_sqlite_read_text(statement, index, &text);
+        *(struct idem_str *)at = idem_buf_keep(kept, text);
+        return ours;
     }
     return number_read(column, sqlite3_column_int64(statement, index), at);
 }
@@ -180,6 +190,14 @@ static bool code_is_damage(int rc)
     int primary = rc & 0xff;
     return primary == SQLITE_CORRUPT || primary == SQLITE_NOTADB || rc == SQLITE_IOERR_READ ||
            rc == SQLITE_IOERR_SHORT_READ || rc == SQLITE_IOERR_CORRUPTFS || rc == SQLITE_IOERR_DATA;
+}
+
+/* Of a step between transactions: later it may work, and nothing is lost until then. */
+bool idem_sqlite_code_is_harmless(int rc)
+{
+    int primary = rc & 0xff;
+    return primary == SQLITE_OK || primary == SQLITE_BUSY || primary == SQLITE_LOCKED ||
+           primary == SQLITE_FULL;
 }
 
 static enum idem_rows_step step_of(int rc)

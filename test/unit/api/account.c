@@ -95,6 +95,53 @@ static void so_many_a_second_and_not_one_more(void **state)
     assert_false(enter(alice, &limits, now_us, &wait_us));
 }
 
+static void what_was_refused_elsewhere_costs_nothing(void **state)
+{
+    static const struct idem_api_limits limits = { .principal_rate = 3 };
+    static const struct idem_api_limits unlimited = { 0 };
+    int64_t wait_us;
+    (void)state;
+    struct idem_account *alice = idem_account_take(&accounts, IDEM_STR("alice"));
+    for (int i = 0; i < 100; i++) {
+        assert_true(enter(alice, &limits, 0, &wait_us));
+        idem_account_undo(alice, &limits);
+    }
+    assert_int_equal(alice->inside, 0);
+    for (int i = 0; i < 3; i++) {
+        assert_true(enter(alice, &limits, 0, &wait_us));
+    }
+    assert_false(enter(alice, &limits, 0, &wait_us));
+    struct idem_account *bob = idem_account_take(&accounts, IDEM_STR("bob"));
+    assert_true(enter(bob, &unlimited, 0, &wait_us));
+    idem_account_undo(bob, &unlimited);
+    assert_int_equal(bob->inside, 0);
+}
+
+static void one_principal_has_half_of_the_look_ups(void **state)
+{
+    static const struct idem_api_limits limits = { .principal_requests_max = 9 };
+    static const struct idem_api_limits unlimited = { 0 };
+    (void)state;
+    struct idem_account *alice = idem_account_take(&accounts, IDEM_STR("alice"));
+    assert_true(idem_account_may_read(alice, &limits, 4));
+    alice->reads = 1;
+    assert_true(idem_account_may_read(alice, &limits, 4));
+    assert_false(idem_account_may_read(alice, &limits, 1));
+    alice->reads = 2;
+    assert_false(idem_account_may_read(alice, &limits, 4));
+    assert_true(idem_account_may_read(alice, &unlimited, 4));
+    alice->reads = 0;
+    assert_true(idem_account_may_read(alice, &limits, 1)); /* One, whatever half of it is. */
+}
+
+static void a_principal_that_is_too_long_has_no_account(void **state)
+{
+    static const char name[IDEM_PRINCIPAL_MAX + 1] = { 'a' };
+    (void)state;
+    assert_null(idem_account_take(&accounts, (struct idem_str){ name, sizeof(name) }));
+    assert_non_null(idem_account_take(&accounts, (struct idem_str){ name, sizeof(name) - 1 }));
+}
+
 static void a_burst_may_be_larger_or_smaller_than_a_seconds(void **state)
 {
     static const struct idem_api_limits small = { .principal_rate = 100, .principal_burst = 1 };
@@ -135,6 +182,9 @@ int main(void)
         TEST(without_limits_everything_goes_in),
         TEST(so_many_at_once_and_not_one_more),
         TEST(so_many_a_second_and_not_one_more),
+        TEST(what_was_refused_elsewhere_costs_nothing),
+        TEST(one_principal_has_half_of_the_look_ups),
+        TEST(a_principal_that_is_too_long_has_no_account),
         TEST(a_burst_may_be_larger_or_smaller_than_a_seconds),
         TEST(the_largest_limits_and_times_are_counted_right),
     };

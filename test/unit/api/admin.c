@@ -2,7 +2,8 @@
  * The operators' routes from socket to socket.
  *
  * Goal: docs/admin.md is true: who may ask, what is shown, what each request changes, that it may
- * be repeated, and that credentials count and stop counting with the answer.
+ * be repeated, that credentials count and stop counting with the answer, and that each act is told
+ * to who writes it down.
  *
  * Method: requests as text to a real server, engine and memory store; the operator is "root". What
  * changes from run to run is shown as {id}, {time}, {date}, {len}.
@@ -11,6 +12,7 @@
 
 #include <unistd.h>
 
+#include "api/api_internal.h"
 #include "edge.h"
 
 #define ALICE "\nAuthorization: Bearer alice"
@@ -18,6 +20,7 @@
 #define JSON  "\nContent-Type: application/json\n\n"
 #define PAY   "POST /v1/payments HTTP/1.1"
 #define KEY   "\nIdempotency-Key: "
+#define ID_0  "00000000-0000-0000-0000-000000000000"
 #define ID_1  "0197b2f0-1111-7abc-8def-0123456789ab"
 #define ID_2  "0197b2f0-2222-7abc-8def-0123456789ab"
 
@@ -339,6 +342,7 @@ static const char *put(const char *id, const char *token, const char *more)
 #define TILL                                                                     \
     "\"principal\":\"alice\",\"role\":\"merchant\",\"providers\":[\"sandbox\"]," \
     "\"label\":\"till 1\""
+#define OLGA "\"principal\":\"olga\",\"role\":\"operator\",\"label\":\"night shift\""
 #define SHOWN                                                                                 \
     "{\"id\":\"{id}\",\"source\":\"store\",\"principal\":\"alice\",\"role\":\"merchant\","    \
     "\"providers\":[\"sandbox\"],\"label\":\"till 1\",\"created\":\"{time}\",\"created_by\":" \
@@ -371,10 +375,7 @@ static void a_credential_counts_from_its_answer_to_its_revocation(void **state)
 static void an_operator_may_be_added(void **state)
 {
     (void)state;
-    EXPECT_TEXT(verdict(put(ID_1, "ops",
-                            "\"principal\":\"olga\",\"role\":\"operator\",\"label\":"
-                            "\"night shift\"")),
-                "201");
+    EXPECT_TEXT(verdict(put(ID_1, "ops", OLGA)), "201");
     EXPECT_TEXT(verdict("GET /v1/admin/summary HTTP/1.1\nAuthorization: Bearer ops"), "200");
     EXPECT_TEXT(verdict(PAY "\nAuthorization: Bearer ops" KEY "k" JSON ORDER("A")),
                 "403 forbidden");
@@ -415,6 +416,7 @@ static void a_credential_is_read_strictly(void **state)
         "\"principal\":\"alice\",\"role\":\"merchant\",\"providers\":[\"a b\"]",
         "\"principal\":\"alice\",\"role\":\"merchant\",\"providers\":[\"nowhere\"]",
         "\"principal\":\"alice\",\"role\":\"merchant\",\"secret\":\"s\"",
+        "\"principal\":\"alice\",\"role\":\"merchant\",\"label\":\"a\\u009Bb\"",
     };
     (void)state;
     for (size_t i = 0; i < IDEM_ARRAY_COUNT(members); i++) {
@@ -425,6 +427,8 @@ static void a_credential_is_read_strictly(void **state)
                         "{\"principal\":\"a\",\"role\":\"merchant\",\"secret_sha256\":\"12\"}"),
                 "400 body-invalid");
     EXPECT_TEXT(verdict("PUT /v1/admin/credentials/1 HTTP/1.1" ROOT JSON "{}"), "404 not-found");
+    EXPECT_TEXT(verdict(put(ID_0, "till", TILL)), "400 request-invalid");
+    EXPECT_TEXT(verdict(REVOKE ID_0 " HTTP/1.1" ROOT), "404 not-found");
 }
 
 static void few_credentials(struct idem_api_options *options)
@@ -443,6 +447,62 @@ static void credentials_have_a_limit(void **state)
     assert_non_null(strstr(answer, "limits.credentials"));
     EXPECT_TEXT(verdict(REVOKE ID_1 " HTTP/1.1" ROOT), "200");
     EXPECT_TEXT(verdict(put(ID_2, "till-2", TILL)), "201");
+    edge_close(&edge);
+}
+
+static void two_credentials(struct idem_api_options *options)
+{
+    options->credentials_max = 2;
+}
+
+/* A store that was filled under a higher limit than the one that holds now. */
+static void credentials_beyond_the_limit_get_in_once_there_is_room(void **state)
+{
+    static const char as_first[] = "GET /v1/admin/summary HTTP/1.1\nAuthorization: Bearer ops-1";
+    static const char as_second[] = "GET /v1/admin/summary HTTP/1.1\nAuthorization: Bearer ops-2";
+    static const char as_eve[] = "GET /v1/admin/summary HTTP/1.1\nAuthorization: Bearer eve";
+    (void)state;
+    edge_open(&edge, two_credentials);
+    EXPECT_TEXT(verdict(put(ID_1, "ops-1", OLGA)), "201");
+    EXPECT_TEXT(verdict(put(ID_2, "ops-2", OLGA)), "201");
+    assert_false(idem_api_credentials_crowded(edge.api));
+
+    edge_open_again(&edge, few_credentials);
+    assert_true(idem_api_credentials_crowded(edge.api));
+    assert_non_null(
+        strstr(edge_ask(&edge, "GET /metrics HTTP/1.1"), "\nidem_credentials_crowded 1\n"));
+    EXPECT_TEXT(body_of("GET /readyz HTTP/1.1"), "{\"status\":\"ok\"}\n");
+    EXPECT_TEXT(verdict(as_first), "200");
+    EXPECT_TEXT(verdict(as_second), "503 unavailable");
+    EXPECT_TEXT(verdict(as_eve), "503 unavailable");
+
+    EXPECT_TEXT(verdict(REVOKE ID_1 " HTTP/1.1" ROOT), "200");
+    assert_false(idem_api_credentials_crowded(edge.api));
+    assert_non_null(
+        strstr(edge_ask(&edge, "GET /metrics HTTP/1.1"), "\nidem_credentials_crowded 0\n"));
+    EXPECT_TEXT(verdict(as_first), "401 unauthenticated");
+    EXPECT_TEXT(verdict(as_second), "200");
+    EXPECT_TEXT(verdict(as_eve), "401 unauthenticated");
+    edge_close(&edge);
+}
+
+/* A page that was read before a revocation would bring back what was revoked. */
+static void a_page_from_before_a_revocation_brings_nobody_back(void **state)
+{
+    static const char as_first[] = "GET /v1/admin/summary HTTP/1.1\nAuthorization: Bearer ops-1";
+    (void)state;
+    edge_open(&edge, two_credentials);
+    EXPECT_TEXT(verdict(put(ID_1, "ops-1", OLGA)), "201");
+    edge.api->credentials.again = true;
+    idem_api_step(edge.api); /* Asks for a page, */
+    edge_turn_engine(&edge); /* which is read */
+    assert_true(edge.api->own_credentials.running);
+    idem_credentials_remove(&edge.api->credentials, edge.api->credentials.stored[0].id);
+    idem_api_step(edge.api); /* and is old by now: it is asked for again. */
+    assert_int_equal(edge.api->credentials.stored_count, 0);
+    assert_true(edge.api->own_credentials.running);
+    edge_turn(&edge);
+    EXPECT_TEXT(verdict(as_first), "200"); /* The store never revoked it. */
     edge_close(&edge);
 }
 
@@ -485,6 +545,87 @@ static void the_restored_mode_is_shown_and_ended(void **state)
                 "{\"restored\":false,\"needs_operator\":false,\"from\":\"{time}\","
                 "\"begins\":null,\"listed\":3,\"failures\":0}\n");
     EXPECT_TEXT(body_of("GET /readyz HTTP/1.1"), "{\"status\":\"ok\"}\n");
+}
+
+static void a_service_that_stops_says_so(void **state)
+{
+    (void)state;
+    idem_engine_drain(edge.engine);
+    idem_api_drain(edge.api);
+    const char *answer = edge_ask(&edge, put(ID_1, "till", TILL));
+    assert_non_null(strstr(answer, "HTTP/1.1 503 "));
+    assert_non_null(strstr(answer, "\nRetry-After: 1\n"));
+    assert_non_null(strstr(answer, "The service is stopping."));
+}
+
+/* ---- what was done ---- */
+
+/* "resolve-failed too-early root", for the only act since the last look. */
+static const char *act(void)
+{
+    static char text[256];
+    static struct idem_api_act acts[2];
+    assert_int_equal(idem_api_take_acts(edge.api, acts, IDEM_ARRAY_COUNT(acts)), 1);
+    assert_int_equal(acts[0].lost, 0);
+    struct idem_str by = idem_api_act_by(&acts[0]);
+    (void)snprintf(text, sizeof(text), "%s %s %.*s", acts[0].verb, acts[0].outcome, (int)by.len,
+                   by.data);
+    return text;
+}
+
+static void each_act_is_told(void **state)
+{
+    struct idem_api_act none;
+    (void)state;
+    EXPECT_TEXT(verdict(put(ID_1, "ops", OLGA)), "201");
+    EXPECT_TEXT(idem_str_from(act()), "credential-add done root");
+    EXPECT_TEXT(verdict(put(ID_2, "ops", OLGA)), "409 credential-conflict");
+    EXPECT_TEXT(idem_str_from(act()), "credential-add credential-conflict root");
+
+    const char *id = unknown_make();
+    EXPECT_TEXT(
+        verdict(with_id(RESOLVE "{\"verdict\":\"failed\",\"reason\":\"secret words\"}", id)),
+        "409 too-early");
+    EXPECT_TEXT(idem_str_from(act()), "resolve-failed too-early root");
+    static const char yes[] =
+        "POST /v1/admin/operations/{id}/resolve HTTP/1.1\n"
+        "Authorization: Bearer ops" JSON
+        "{\"verdict\":\"succeeded\",\"reason\":\"seen\",\"amount\":"
+        "\"100.00\",\"currency\":\"CNY\"}";
+    EXPECT_TEXT(verdict(with_id(yes, id)), "200");
+    EXPECT_TEXT(idem_str_from(act()), "resolve-succeeded done olga (night shift)");
+    EXPECT_TEXT(verdict(with_id("POST /v1/admin/operations/{id}/erase HTTP/1.1" ROOT JSON
+                                "{\"reason\":\"asked to\"}",
+                                id)),
+                "409 state-conflict");
+    EXPECT_TEXT(idem_str_from(act()), "erase state-conflict root");
+    EXPECT_TEXT(verdict(REVOKE ID_1 " HTTP/1.1" ROOT), "200");
+    EXPECT_TEXT(idem_str_from(act()), "credential-revoke done root");
+
+    /* Looks and what is refused by its bytes are no acts. */
+    EXPECT_TEXT(verdict("GET /v1/admin/operations HTTP/1.1" ROOT), "200");
+    EXPECT_TEXT(verdict(put(ID_2, "ops", "\"role\":1")), "400 body-invalid");
+    EXPECT_TEXT(verdict("POST /v1/admin/restored/end HTTP/1.1" ROOT JSON "{\"reason\":\"x\"}"),
+                "200");
+    assert_int_equal(idem_api_take_acts(edge.api, &none, 1), 0);
+    const struct idem_api_gauges restored = { .restored = true };
+    idem_api_set_gauges(edge.api, &restored);
+    EXPECT_TEXT(verdict("POST /v1/admin/restored/end HTTP/1.1" ROOT JSON "{\"reason\":\"x\"}"),
+                "200");
+    EXPECT_TEXT(idem_str_from(act()), "restored-end done root");
+}
+
+static void an_act_names_what_it_was_about(void **state)
+{
+    struct idem_api_act acts[2];
+    char text[IDEM_UID_TEXT_LEN];
+    struct idem_buf buf;
+    (void)state;
+    EXPECT_TEXT(verdict(put(ID_1, "ops", OLGA)), "201");
+    assert_int_equal(idem_api_take_acts(edge.api, acts, IDEM_ARRAY_COUNT(acts)), 1);
+    idem_buf_init(&buf, text, sizeof(text));
+    idem_uid_print(acts[0].object, &buf);
+    EXPECT_TEXT(idem_buf_str(&buf), ID_1);
 }
 
 static void one_request_only(struct idem_api_options *options)
@@ -532,8 +673,13 @@ int main(void)
         TEST(credentials_are_listed_without_their_secrets),
         TEST(a_credential_is_read_strictly),
         cmocka_unit_test(credentials_have_a_limit),
+        cmocka_unit_test(credentials_beyond_the_limit_get_in_once_there_is_room),
+        cmocka_unit_test(a_page_from_before_a_revocation_brings_nobody_back),
         TEST(grants_are_the_credentials_own),
         TEST(the_restored_mode_is_shown_and_ended),
+        TEST(a_service_that_stops_says_so),
+        TEST(each_act_is_told),
+        TEST(an_act_names_what_it_was_about),
         cmocka_unit_test(operators_get_through_when_merchants_do_not),
     };
     return cmocka_run_group_tests_name("api/admin", tests, NULL, NULL);

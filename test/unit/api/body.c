@@ -104,6 +104,15 @@ static void each_optional_member_is_refused_in_each_way(void **state)
         { ",\"description\":\"a\\nb\"",
           "\"description\" must be a string of at most 255 bytes "
           "without control characters." },
+        { ",\"description\":\"a\xC2\x85"
+          "b\"",
+          "\"description\" must be a string of at most 255 bytes without control characters." },
+        { ",\"description\":\"\\u009F\"",
+          "\"description\" must be a string of at most 255 bytes without control characters." },
+        { ",\"description\":\"\\u0080\"",
+          "\"description\" must be a string of at most 255 bytes without control characters." },
+        { ",\"description\":\"\\u00A0\\u00C2\\u0400\"", "ok" }, /* 85 and 9F stand in others too. */
+        { ",\"description\":\"\xE2\x82\xAC\xC3\x85\"", "ok" },
         { ",\"description\":{}",
           "\"description\" must be a string of at most 255 bytes without "
           "control characters." },

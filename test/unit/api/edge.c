@@ -182,6 +182,31 @@ static void engine_open(struct edge *edge)
     assert_int_equal(idem_engine_create(&engine, &edge->engine, NULL), IDEM_OK);
 }
 
+static void api_open(struct edge *edge)
+{
+    assert_int_equal(idem_api_create(&edge->options, &edge->api, NULL), IDEM_OK);
+    struct idem_server_options server = idem_server_options_default();
+    server.loop = &edge->loop;
+    server.host = "127.0.0.1";
+    server.ops = &idem_api_server_ops;
+    server.context = edge->api;
+    assert_int_equal(idem_server_open(&server, &edge->server, NULL), IDEM_OK);
+    idem_api_set_server(edge->api, edge->server);
+    idem_api_set_ready(edge->api, true);
+    edge_turn(edge); /* The store's credentials are read. */
+}
+
+static void api_close(struct edge *edge)
+{
+    assert_true(idem_api_idle(edge->api));
+    idem_server_close(edge->server);
+    while (!idem_server_closed(edge->server)) {
+        (void)uv_run(&edge->loop, UV_RUN_NOWAIT);
+    }
+    idem_server_destroy(edge->server);
+    idem_api_destroy(edge->api);
+}
+
 static void open_all(struct edge *edge,
                      size_t provider_count,
                      void (*change)(struct idem_api_options *options))
@@ -209,17 +234,14 @@ static void open_all(struct edge *edge,
     if (change != NULL) {
         change(&edge->options);
     }
-    assert_int_equal(idem_api_create(&edge->options, &edge->api, NULL), IDEM_OK);
+    api_open(edge);
+}
 
-    struct idem_server_options server = idem_server_options_default();
-    server.loop = &edge->loop;
-    server.host = "127.0.0.1";
-    server.ops = &idem_api_server_ops;
-    server.context = edge->api;
-    assert_int_equal(idem_server_open(&server, &edge->server, NULL), IDEM_OK);
-    idem_api_set_server(edge->api, edge->server);
-    idem_api_set_ready(edge->api, true);
-    edge_turn(edge); /* The store's credentials are read. */
+void edge_open_again(struct edge *edge, void (*change)(struct idem_api_options *options))
+{
+    api_close(edge);
+    change(&edge->options);
+    api_open(edge);
 }
 
 void edge_open(struct edge *edge, void (*change)(struct idem_api_options *options))
@@ -255,13 +277,7 @@ void edge_close(struct edge *edge)
 {
     edge_let_go(edge, IDEM_OUTCOME_SUCCESS);
     assert_true(idem_engine_idle(edge->engine));
-    assert_true(idem_api_idle(edge->api));
-    idem_server_close(edge->server);
-    while (!idem_server_closed(edge->server)) {
-        (void)uv_run(&edge->loop, UV_RUN_NOWAIT);
-    }
-    idem_server_destroy(edge->server);
-    idem_api_destroy(edge->api);
+    api_close(edge);
     idem_engine_destroy(edge->engine);
     idem_store_stop(edge->store);
     idem_store_destroy(edge->store);

@@ -40,6 +40,8 @@ struct edge {
  * `change` (may be NULL) alters the api's options.
  */
 void edge_open(struct edge *edge, void (*change)(struct idem_api_options *options));
+/* The same store and engine behind another edge, whose options `change` alters. */
+void edge_open_again(struct edge *edge, void (*change)(struct idem_api_options *options));
 /* With as many provider entries as there can be, and names as long. */
 void edge_open_crowded(struct edge *edge);
 void edge_close(struct edge *edge);

@@ -76,6 +76,7 @@ static void counters_move_with_what_happened(void **state)
         "\nidem_provider_outcomes_total{entry=\"sandbox\",call=\"send\",outcome=\"success\"} "
         "1\n");
     has(page, "\nidem_provider_seconds_count{entry=\"sandbox\",call=\"send\",} 1\n");
+    has(page, "\nidem_credentials_crowded 0\n");
     has(page, "\nidem_intents{state=\"unknown\"} 0\n");
     has(page, "\nidem_ready 1\n");
     has(page, "\nidem_http_requests_total ");

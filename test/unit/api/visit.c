@@ -111,13 +111,14 @@ static void a_principal_comes_so_often_and_not_once_more(void **state)
 
 static void a_reload_of_credentials_breaks_nothing_that_is_inside(void **state)
 {
+    static const struct idem_digest none = { { 0 } };
     (void)state;
     edge_open(&edge, NULL);
     edge.port.hold = true;
     int first = edge_connect(&edge);
     edge_send(&edge, first, PAY ALICE KEY "k1" JSON ORDER("A-1"));
     const struct idem_credential *bob = &edge.options.credentials[1];
-    assert_int_equal(idem_api_reload_credentials(edge.api, bob, 1, NULL), IDEM_OK);
+    assert_int_equal(idem_api_reload_credentials(edge.api, bob, 1, none, NULL), IDEM_OK);
     EXPECT_TEXT(verdict(PAY ALICE KEY "k1" JSON ORDER("A-1")), "401 unauthenticated");
     EXPECT_TEXT(verdict("GET /v1/admin/summary HTTP/1.1" ROOT), "401 unauthenticated");
     EXPECT_TEXT(verdict(GET_1 BOB), "404 not-found");
@@ -125,10 +126,11 @@ static void a_reload_of_credentials_breaks_nothing_that_is_inside(void **state)
     EXPECT_TEXT(verdict_of(edge_answer(&edge, first)), "201");
     struct idem_error error = { { 0 } };
     const struct idem_credential nobody = { 0 };
-    assert_int_equal(idem_api_reload_credentials(edge.api, &nobody, 1, &error), IDEM_E_INVALID);
+    assert_int_equal(idem_api_reload_credentials(edge.api, &nobody, 1, none, &error),
+                     IDEM_E_INVALID);
     EXPECT_TEXT(verdict(GET_1 BOB), "404 not-found");
-    assert_int_equal(idem_api_reload_credentials(edge.api, edge.options.credentials, 3, &error),
-                     IDEM_OK);
+    assert_int_equal(
+        idem_api_reload_credentials(edge.api, edge.options.credentials, 3, none, &error), IDEM_OK);
     EXPECT_TEXT(verdict(PAY ALICE KEY "k1" JSON ORDER("A-1")), "201");
     assert_int_equal(edge.port.sends, 1);
     assert_int_equal(close(first), 0);
@@ -150,6 +152,12 @@ static void the_first_operator_comes_with_a_hash(void **state)
     edge_open(&edge, with_bootstrap);
     EXPECT_TEXT(verdict("GET /v1/admin/summary HTTP/1.1\nAuthorization: Bearer first"), "200");
     EXPECT_TEXT(verdict("GET /v1/admin/summary HTTP/1.1" ROOT), "401 unauthenticated");
+    static const struct idem_digest none = { { 0 } };
+    assert_int_equal(idem_api_reload_credentials(edge.api, edge.options.credentials, 3, none, NULL),
+                     IDEM_OK);
+    EXPECT_TEXT(verdict("GET /v1/admin/summary HTTP/1.1\nAuthorization: Bearer first"),
+                "401 unauthenticated");
+    EXPECT_TEXT(verdict("GET /v1/admin/summary HTTP/1.1" ROOT), "200");
     edge_close(&edge);
 }
 
@@ -181,6 +189,75 @@ static void look_ups_have_places_of_their_own(void **state)
     }
     assert_int_equal(unavailable, 2);
     EXPECT_TEXT(verdict(GET_1 ALICE), "200");
+    edge_close(&edge);
+}
+
+static void four_reads(struct idem_api_options *options)
+{
+    options->reads_max = 4;
+    options->limits.principal_requests_max = 100;
+}
+
+static void one_account_takes_half_of_the_look_ups(void **state)
+{
+    (void)state;
+    edge_open(&edge, four_reads);
+    int fds[5];
+    for (size_t i = 0; i < IDEM_ARRAY_COUNT(fds); i++) {
+        fds[i] = edge_connect(&edge);
+        edge_write(fds[i], i < 4 ? GET_1 ALICE : GET_1 BOB);
+    }
+    edge_turn_engine(&edge);
+    size_t refused = 0;
+    for (size_t i = 0; i < IDEM_ARRAY_COUNT(fds); i++) {
+        const char *answer = edge_answer(&edge, fds[i]);
+        bool limited = strstr(answer, "HTTP/1.1 429 ") != NULL;
+        assert_true(limited == (strstr(answer, "\nRetry-After: 1\n") != NULL));
+        assert_true(i < 4 || strstr(answer, "HTTP/1.1 404 ") != NULL);
+        refused += limited ? 1 : 0;
+        assert_int_equal(close(fds[i]), 0);
+    }
+    assert_int_equal(refused, 2);
+    for (int i = 0; i < 5; i++) {
+        EXPECT_TEXT(verdict(GET_1 ALICE), "404 not-found"); /* Each place was given back. */
+    }
+    edge_close(&edge);
+}
+
+static void one_inside_and_a_rate(struct idem_api_options *options)
+{
+    options->requests_max = 1;
+    options->limits.principal_rate = 1;
+    options->limits.principal_burst = 1000;
+}
+
+/* As it stands now. */
+static struct idem_account account_of(struct idem_str principal)
+{
+    const struct idem_accounts *accounts = &edge.api->credentials.accounts;
+    for (size_t i = 0; i < accounts->max; i++) {
+        if (idem_str_equal(idem_account_principal(&accounts->all[i]), principal)) {
+            return accounts->all[i];
+        }
+    }
+    fail_msg("nobody has this name");
+    return (struct idem_account){ 0 };
+}
+
+static void who_finds_no_place_has_not_spent_anything(void **state)
+{
+    (void)state;
+    edge_open(&edge, one_inside_and_a_rate);
+    edge.port.hold = true;
+    int first = edge_connect(&edge);
+    edge_send(&edge, first, PAY ALICE KEY "k1" JSON ORDER("A-1"));
+    EXPECT_TEXT(verdict(GET_1 BOB), "503 unavailable");
+    const struct idem_account bob = account_of(IDEM_STR("bob"));
+    assert_int_equal(bob.inside, 0);
+    assert_int_equal(bob.drops, 1000 * IDEM_US_PER_SECOND);
+    edge_let_go(&edge, IDEM_OUTCOME_SUCCESS);
+    EXPECT_TEXT(verdict_of(edge_answer(&edge, first)), "201");
+    assert_int_equal(close(first), 0);
     edge_close(&edge);
 }
 
@@ -231,6 +308,7 @@ static void a_stranger_is_not_refused_for_good_too_early(void **state)
     (void)state;
     edge_open(&edge, NULL);
     edge.api->credentials.complete = false;
+    edge.api->own_credentials.wanted = true;
     edge.api->own_credentials.running = true; /* As if the store were slow. */
     const char *answer = edge_ask(&edge, "GET /v1/operations HTTP/1.1\nAuthorization: Bearer eve");
     EXPECT_TEXT(verdict_of(answer), "503 unavailable");
@@ -269,6 +347,8 @@ int main(void)
         cmocka_unit_test(a_reload_of_credentials_breaks_nothing_that_is_inside),
         cmocka_unit_test(the_first_operator_comes_with_a_hash),
         cmocka_unit_test(look_ups_have_places_of_their_own),
+        cmocka_unit_test(one_account_takes_half_of_the_look_ups),
+        cmocka_unit_test(who_finds_no_place_has_not_spent_anything),
         cmocka_unit_test(a_202_does_not_depend_on_a_look_up),
         cmocka_unit_test(readiness_says_why_not),
         cmocka_unit_test(a_stranger_is_not_refused_for_good_too_early),

@@ -46,7 +46,7 @@ static void any_size_is_filled_to_its_end_and_no_further(void **state)
         IDEM_RANDOM_POOL - 1,
         IDEM_RANDOM_POOL,
         IDEM_RANDOM_POOL + 1,
-        4 * IDEM_RANDOM_POOL,
+        (size_t)4 * IDEM_RANDOM_POOL,
     };
     uint8_t bytes[4 * IDEM_RANDOM_POOL + PIECE] = { 0 };
     const uint8_t untouched[PIECE] = { 0 };

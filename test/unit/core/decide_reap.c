@@ -179,6 +179,7 @@ static void a_tombstone_with_an_open_case_is_kept_too(void **state)
     given_up("k");
     forgotten("k");
     scene_intent(&scene, "k")->open_cases = 1;
+    scene_intent(&scene, "k")->cases_open = UINT32_C(1) << IDEM_CASE_CONTRADICTION;
     scene.now_us = row("k")->reap_us;
     expect_problem(reap("k"), IDEM_PROBLEM_NONE);
     assert_int_equal(row("k")->reap_us, scene.now_us + DAY);

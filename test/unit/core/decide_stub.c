@@ -2,8 +2,8 @@
  * Stubs: what an old copy has missed, from the listing to the claim that meets it.
  *
  * Goal: an effect that the provider lists and this store does not know is never executed again: the
- * same key is settled from it or parked, another key finds the order number taken, and the sums of
- * a payment have it once and only once.
+ * same key is settled from it or parked, another key finds the order number taken, the sums of a
+ * payment have it once and only once, and none of that is lost while a person has it.
  *
  * Method: scenes (scene.h): the mode, a listing, the end of the mode, and the request that comes
  * again.
@@ -13,38 +13,6 @@
 static const struct idem_intent *row(const char *key)
 {
     return &scene_intent(&scene, key)->row;
-}
-
-/* As `command` says, in the mode; afterwards the mode is over. */
-static void found(struct idem_command command)
-{
-    command.restored = true;
-    EXPECT_RELEASE(scene_run(&scene, &command), "nothing");
-}
-
-static void found_charge(const char *key)
-{
-    found(scene_listed(&scene, key, IDEM_EFFECT_KIND_CHARGE, NULL));
-}
-
-static struct idem_command of_payment(const char *key,
-                                      enum idem_effect_kind kind,
-                                      const char *payment_key,
-                                      int64_t amount_minor)
-{
-    struct idem_command command = scene_listed(&scene, key, kind, payment_key);
-    command.evidence.amount_minor = amount_minor;
-    return command;
-}
-
-static void expect_parked(const char *key, enum idem_case_kind kind)
-{
-    EXPECT_STATE(&scene, key, "parked");
-    assert_int_equal(scene_intent(&scene, key)->last_case, kind);
-    assert_int_equal(scene_intent(&scene, key)->open_cases, 1);
-    assert_int_equal(row(key)->send_count, 0);
-    assert_int_equal(row(key)->problem, IDEM_PROBLEM_NOT_EXECUTED); /* It holds no reservation. */
-    assert_null(scene_stub(&scene, key));
 }
 
 /* ---- from the listing ---- */
@@ -117,8 +85,21 @@ static void an_amount_that_is_not_said_is_none(void **state)
     found(of_payment("k", IDEM_EFFECT_KIND_CHARGE, NULL, -1));
     assert_int_equal(scene_stub(&scene, "k")->amount_minor, 0);
     EXPECT_RELEASE(pay("k", "dedup"), "wait"); /* It has happened all the same. */
-    expect_parked("k", IDEM_CASE_MISMATCH);
+    expect_found_parked("k", IDEM_CASE_MISMATCH);
     assert_int_equal(row("k")->payment_row, 0); /* No row can be made of that. */
+    expect_problem(resolve("k", IDEM_VERDICT_SUCCEEDED), IDEM_PROBLEM_STATE_CONFLICT);
+    expect_problem(resolve("k", IDEM_VERDICT_FAILED), IDEM_PROBLEM_STATE_CONFLICT);
+}
+
+static void an_action_whose_amount_is_not_said_cannot_be_resolved(void **state)
+{
+    (void)state;
+    scene_paid(&scene, "p", "dedup", IDEM_CAPTURE_AUTOMATIC);
+    found(of_payment("k", IDEM_EFFECT_KIND_REFUND, "p", -1));
+    EXPECT_RELEASE(act("k", IDEM_ENDPOINT_REFUNDS_CREATE, "40.00"), "wait");
+    expect_found_parked("k", IDEM_CASE_MISMATCH);
+    expect_problem(resolve("k", IDEM_VERDICT_SUCCEEDED), IDEM_PROBLEM_STATE_CONFLICT);
+    expect_found_parked("k", IDEM_CASE_MISMATCH);
 }
 
 /* ---- sums of a known payment move at once ---- */
@@ -175,6 +156,47 @@ static void without_room_the_sums_stay(void **state)
     found(of_payment("v", IDEM_EFFECT_KIND_CANCEL, "p", 10000));
     assert_false(scene_stub(&scene, "v")->applied);
     assert_int_equal(scene_payment(&scene, "p")->captured_minor, 0);
+}
+
+static void listed_again_it_moves_the_sums_that_now_have_room(void **state)
+{
+    (void)state;
+    scene_paid(&scene, "p", "dedup", IDEM_CAPTURE_AUTOMATIC);
+    (void)act("a", IDEM_ENDPOINT_REFUNDS_CREATE, "60.00");
+    found(of_payment("b", IDEM_EFFECT_KIND_REFUND, "p", 6000)); /* The other one may have gone. */
+    assert_false(scene_stub(&scene, "b")->applied);
+    found(of_payment("b", IDEM_EFFECT_KIND_REFUND, "p", 6000)); /* And may still. */
+    assert_int_equal(scene.decision.stub.write, IDEM_WRITE_NONE);
+    (void)sent("a", IDEM_OUTCOME_REFUSED_FINAL);
+    (void)listed("b", IDEM_EFFECT_KIND_REFUND, "p"); /* Not in the mode. */
+    assert_false(scene_stub(&scene, "b")->applied);
+    found(of_payment("b", IDEM_EFFECT_KIND_REFUND, "p", 1)); /* What was listed first counts. */
+    assert_int_equal(scene.decision.stub.write, IDEM_WRITE_UPDATE);
+    assert_true(scene_stub(&scene, "b")->applied);
+    assert_int_equal(scene_payment(&scene, "p")->refunded_minor, 6000);
+    found(of_payment("b", IDEM_EFFECT_KIND_REFUND, "p", 6000));
+    assert_int_equal(scene_payment(&scene, "p")->refunded_minor, 6000);
+    (void)act("c", IDEM_ENDPOINT_REFUNDS_CREATE, "40.01");
+    EXPECT_STATE(&scene, "c", "failed");
+}
+
+static void listed_again_it_moves_the_sums_while_it_is_parked_too(void **state)
+{
+    (void)state;
+    scene_paid(&scene, "p", "dedup", IDEM_CAPTURE_AUTOMATIC);
+    (void)act("a", IDEM_ENDPOINT_REFUNDS_CREATE, "60.00");
+    found(of_payment("b", IDEM_EFFECT_KIND_REFUND, "p", 6000));
+    (void)act("b", IDEM_ENDPOINT_REFUNDS_CREATE, "60.00");
+    expect_found_parked("b", IDEM_CASE_NO_ROOM);
+    (void)sent("a", IDEM_OUTCOME_REFUSED_FINAL);
+    scene.restored = true;
+    (void)learn("b", IDEM_SOURCE_LISTING, IDEM_OUTCOME_SUCCESS);
+    scene.restored = false;
+    assert_true(scene_stub(&scene, "b")->applied);
+    expect_found_parked("b", IDEM_CASE_NO_ROOM); /* A person still has it. */
+    assert_int_equal(scene_payment(&scene, "p")->refunded_minor, 6000);
+    expect_problem(resolve("b", IDEM_VERDICT_SUCCEEDED), IDEM_PROBLEM_NONE);
+    assert_int_equal(scene_payment(&scene, "p")->refunded_minor, 6000);
 }
 
 static void what_speaks_of_another_place_or_money_moves_nothing(void **state)
@@ -264,6 +286,87 @@ static void another_key_finds_the_order_number_taken(void **state)
     EXPECT_STATE(&scene, "k", "succeeded");
 }
 
+static void it_is_taken_at_every_entry(void **state)
+{
+    (void)state;
+    found_charge("k");
+    struct idem_command command = scene_pay(&scene, "j", "plain");
+    command.accept.order_no = IDEM_STR("k");
+    expect_problem(scene_run(&scene, &command), IDEM_PROBLEM_NONE);
+    EXPECT_STATE(&scene, "j", "failed");
+    assert_int_equal(row("j")->problem, IDEM_PROBLEM_ORDER_EXISTS);
+}
+
+static void it_stays_taken_while_its_own_request_is_parked(void **state)
+{
+    (void)state;
+    struct idem_command command = scene_listed(&scene, "k", IDEM_EFFECT_KIND_CHARGE, NULL);
+    command.evidence.amount_minor = 9999;
+    found(command);
+    (void)pay("k", "dedup");
+    expect_found_parked("k", IDEM_CASE_MISMATCH);
+    command = scene_pay(&scene, "j", "dedup");
+    command.accept.order_no = IDEM_STR("k");
+    expect_problem(scene_run(&scene, &command), IDEM_PROBLEM_NONE);
+    assert_int_equal(row("j")->problem, IDEM_PROBLEM_ORDER_EXISTS);
+
+    expect_problem(resolve("k", IDEM_VERDICT_SUCCEEDED), IDEM_PROBLEM_NONE);
+    assert_int_equal(scene_payment(&scene, "k")->captured_minor, 9999);
+    assert_null(scene_stub(&scene, "k"));
+    command = scene_pay(&scene, "i", "dedup");
+    command.accept.order_no = IDEM_STR("k");
+    (void)scene_run(&scene, &command);
+    assert_int_equal(row("i")->problem, IDEM_PROBLEM_ORDER_EXISTS); /* The payment has it now. */
+}
+
+static void the_number_that_the_provider_names_is_the_payments(void **state)
+{
+    (void)state;
+    struct idem_command command = scene_listed(&scene, "k", IDEM_EFFECT_KIND_CHARGE, NULL);
+    command.evidence.order_no = IDEM_STR("order-9");
+    found(command);
+    (void)pay("k", "dedup");
+    expect_found_parked("k", IDEM_CASE_MISMATCH);
+    expect_problem(resolve("k", IDEM_VERDICT_SUCCEEDED), IDEM_PROBLEM_NONE);
+    EXPECT_TEXT(scene_payment(&scene, "k")->order_no, "order-9");
+    command = scene_pay(&scene, "j", "dedup");
+    command.accept.order_no = IDEM_STR("order-9");
+    (void)scene_run(&scene, &command);
+    assert_int_equal(row("j")->problem, IDEM_PROBLEM_ORDER_EXISTS);
+}
+
+static void what_waits_to_be_sent_under_it_is_parked(void **state)
+{
+    (void)state;
+    scene.slot = false;
+    (void)pay("j", "dedup"); /* Not sent when the copy was made. */
+    scene.slot = true;
+    (void)pay("i", "mute"); /* Sent, and to be sent again. */
+    (void)sent("i", IDEM_OUTCOME_UNKNOWN);
+    assert_int_equal(row("i")->step, IDEM_STEP_SEND);
+    static const char *const keys[] = { "j", "i" };
+    for (size_t i = 0; i < 2; i++) {
+        const char *key = keys[i];
+        const char *other = i == 0 ? "k0" : "k1"; /* The one that came to pay the order. */
+        struct idem_command command = scene_listed(&scene, other, IDEM_EFFECT_KIND_CHARGE, NULL);
+        command.evidence.order_no = idem_str_from(key);
+        found(command);
+        EXPECT_RELEASE(scene_make_due(&scene, key), "nothing");
+        EXPECT_STATE(&scene, key, "parked");
+        assert_int_equal(scene_intent(&scene, key)->last_case, IDEM_CASE_NO_ROOM);
+
+        command = scene_pay(&scene, other, "dedup");
+        command.accept.order_no = idem_str_from(key);
+        EXPECT_RELEASE(scene_run(&scene, &command), "wait");
+        expect_found_parked(other, IDEM_CASE_NO_ROOM);
+        expect_problem(resolve(other, IDEM_VERDICT_SUCCEEDED), IDEM_PROBLEM_STATE_CONFLICT);
+        scene_pass(&scene, HOUR);
+        expect_problem(resolve(key, IDEM_VERDICT_FAILED), IDEM_PROBLEM_NONE);
+        expect_problem(resolve(other, IDEM_VERDICT_SUCCEEDED), IDEM_PROBLEM_NONE);
+        assert_int_equal(scene_payment(&scene, other)->captured_minor, 10000);
+    }
+}
+
 static void a_released_key_finds_it_taken_too(void **state)
 {
     (void)state;
@@ -306,7 +409,7 @@ static void a_request_that_asks_for_something_else_is_parked(void **state)
         struct idem_command command = scene_pay(&scene, key, "dedup");
         command.accept.capture_mode = what == 6 ? IDEM_CAPTURE_MANUAL : IDEM_CAPTURE_AUTOMATIC;
         EXPECT_RELEASE(scene_run(&scene, &command), "wait");
-        expect_parked(key, IDEM_CASE_MISMATCH);
+        expect_found_parked(key, IDEM_CASE_MISMATCH);
         assert_int_equal(row(key)->effect.amount_minor, evidence->amount_minor);
         EXPECT_TEXT(row(key)->effect.reference, "provider-88");
         assert_int_equal(scene_payment(&scene, key)->state, IDEM_PAYMENT_FAILED);
@@ -324,7 +427,7 @@ static void an_id_that_differs_in_its_last_bits_is_another(void **state)
     tail[sizeof(tail) - 1] = (char)(tail[sizeof(tail) - 1] + 1); /* Beyond the scope's 128 bits. */
     command.accept.effect_id_tail = (struct idem_str){ .data = tail, .len = sizeof(tail) };
     EXPECT_RELEASE(scene_run(&scene, &command), "wait");
-    expect_parked("k", IDEM_CASE_MISMATCH);
+    expect_found_parked("k", IDEM_CASE_MISMATCH);
 }
 
 static void a_currency_that_cannot_be_shown_makes_no_row(void **state)
@@ -334,12 +437,12 @@ static void a_currency_that_cannot_be_shown_makes_no_row(void **state)
     command.evidence.currency = IDEM_STR("???");
     found(command);
     (void)pay("k", "dedup");
-    expect_parked("k", IDEM_CASE_MISMATCH);
+    expect_found_parked("k", IDEM_CASE_MISMATCH);
     assert_int_equal(row("k")->payment_row, 0);
     command = scene_listed(&scene, "j", IDEM_EFFECT_KIND_REFUND, NULL); /* Not a payment at all. */
     found(command);
     (void)pay("j", "dedup");
-    expect_parked("j", IDEM_CASE_MISMATCH);
+    expect_found_parked("j", IDEM_CASE_MISMATCH);
     assert_int_equal(row("j")->payment_row, 0);
     expect_problem(resolve("j", IDEM_VERDICT_SUCCEEDED), IDEM_PROBLEM_STATE_CONFLICT);
 }
@@ -353,7 +456,7 @@ static void a_stub_whose_order_number_another_payment_holds_is_parked(void **sta
     (void)sent("other", IDEM_OUTCOME_SUCCESS);
     found_charge("k");
     EXPECT_RELEASE(pay("k", "dedup"), "wait");
-    expect_parked("k", IDEM_CASE_NO_ROOM);
+    expect_found_parked("k", IDEM_CASE_NO_ROOM);
     assert_int_equal(scene_payment(&scene, "k")->state, IDEM_PAYMENT_FAILED);
     EXPECT_TEXT(scene_payment(&scene, "k")->failure_code, "not_settled");
 }
@@ -406,9 +509,12 @@ static void what_does_not_fit_the_payment_parks_it(void **state)
     found_charge("p");
     found(of_payment("r", IDEM_EFFECT_KIND_REFUND, "p", 10001));
     EXPECT_RELEASE(pay("p", "dedup"), "wait");
-    expect_parked("p", IDEM_CASE_NO_ROOM);
+    expect_found_parked("p", IDEM_CASE_NO_ROOM);
     assert_false(scene.decision.payment_stubs_applied);
     assert_false(scene_stub(&scene, "r")->applied);
+    expect_problem(resolve("p", IDEM_VERDICT_SUCCEEDED), IDEM_PROBLEM_STATE_CONFLICT);
+    expect_problem(resolve("p", IDEM_VERDICT_FAILED), IDEM_PROBLEM_STATE_CONFLICT);
+    expect_found_parked("p", IDEM_CASE_NO_ROOM);
 }
 
 static void more_than_can_be_read_at_once_parks_the_payment(void **state)
@@ -421,8 +527,40 @@ static void more_than_can_be_read_at_once_parks_the_payment(void **state)
         found(of_payment(keys[i], IDEM_EFFECT_KIND_REFUND, "p", 1));
     }
     EXPECT_RELEASE(pay("p", "dedup"), "wait");
-    expect_parked("p", IDEM_CASE_NO_ROOM);
+    expect_found_parked("p", IDEM_CASE_NO_ROOM);
     assert_false(scene.decision.payment_stubs_applied);
+    expect_problem(resolve("p", IDEM_VERDICT_SUCCEEDED), IDEM_PROBLEM_STATE_CONFLICT);
+    struct idem_command command = scene_pay(&scene, "j", "dedup");
+    command.accept.order_no = IDEM_STR("p");
+    (void)scene_run(&scene, &command);
+    assert_int_equal(row("j")->problem, IDEM_PROBLEM_ORDER_EXISTS);
+}
+
+static void a_payment_that_was_here_takes_what_was_done_to_it_when_it_settles(void **state)
+{
+    (void)state;
+    (void)pay("p", "dedup");
+    (void)sent("p", IDEM_OUTCOME_UNKNOWN);
+    found(of_payment("r", IDEM_EFFECT_KIND_REFUND, "p", 8000)); /* It is not known as made. */
+    assert_false(scene_stub(&scene, "r")->applied);
+    (void)asked("p", IDEM_OUTCOME_SUCCESS);
+    assert_int_equal(scene_payment(&scene, "p")->refunded_minor, 8000);
+    assert_true(scene_stub(&scene, "r")->applied);
+    EXPECT_TEXT(event_text(IDEM_EVENT_PAYMENT_MOVED), "pending -> partially_refunded");
+    (void)act("r", IDEM_ENDPOINT_REFUNDS_CREATE, "80.00");
+    EXPECT_STATE(&scene, "r", "succeeded");
+    assert_int_equal(scene_payment(&scene, "p")->refunded_minor, 8000);
+}
+
+static void a_payment_that_was_here_settles_also_without_what_does_not_fit(void **state)
+{
+    (void)state;
+    (void)pay("p", "dedup");
+    found(of_payment("r", IDEM_EFFECT_KIND_REFUND, "p", 10001));
+    (void)sent("p", IDEM_OUTCOME_SUCCESS);
+    EXPECT_STATE(&scene, "p", "succeeded");
+    assert_int_equal(scene_payment(&scene, "p")->refunded_minor, 0);
+    assert_false(scene_stub(&scene, "r")->applied);
 }
 
 static void exactly_as_many_as_can_be_read_are_applied(void **state)
@@ -439,190 +577,6 @@ static void exactly_as_many_as_can_be_read_are_applied(void **state)
     assert_int_equal(scene_payment(&scene, "p")->refunded_minor, IDEM_PAYMENT_STUBS_MAX);
 }
 
-/* ---- the claim of what acts on a payment ---- */
-
-static void a_refund_gets_its_row_and_its_number(void **state)
-{
-    (void)state;
-    scene_paid(&scene, "p", "dedup", IDEM_CAPTURE_AUTOMATIC);
-    found(of_payment("k", IDEM_EFFECT_KIND_REFUND, "p", 4000));
-    struct idem_command command = scene_act(&scene, "k", IDEM_ENDPOINT_REFUNDS_CREATE, "40.00");
-    command.accept.refund_no = IDEM_STR("refund-1");
-    expect_problem(scene_run(&scene, &command), IDEM_PROBLEM_NONE);
-    const struct idem_refund *refund = scene_refund(&scene, "k");
-    assert_int_equal(refund->state, IDEM_REFUND_SUCCEEDED);
-    EXPECT_TEXT(refund->refund_no, "refund-1");
-    EXPECT_TEXT(refund->reference, "provider-88");
-    assert_int_equal(refund->amount_minor, 4000);
-    assert_int_equal(answer_of("k")->status, 201);
-    assert_int_equal(row("k")->payment_row, scene_payment(&scene, "p")->row);
-    assert_int_equal(scene.decision.payment.write, IDEM_WRITE_NONE);
-    assert_null(scene_stub(&scene, "k"));
-}
-
-static void who_asked_for_all_that_is_left_got_what_was_left_then(void **state)
-{
-    (void)state;
-    scene_paid(&scene, "p", "dedup", IDEM_CAPTURE_AUTOMATIC);
-    found(of_payment("k", IDEM_EFFECT_KIND_REFUND, "p", 10000));
-    (void)act("k", IDEM_ENDPOINT_REFUNDS_CREATE, "");
-    EXPECT_STATE(&scene, "k", "succeeded");
-}
-
-static void an_action_with_another_amount_is_parked(void **state)
-{
-    (void)state;
-    static const char *const amounts[] = { "39.99", "40.01", "40", "x" };
-    static const char *const keys[] = { "k0", "k1", "k2", "k3" };
-    scene_paid(&scene, "p", "dedup", IDEM_CAPTURE_AUTOMATIC);
-    for (size_t i = 0; i < 4; i++) {
-        found(of_payment(keys[i], IDEM_EFFECT_KIND_REFUND, "p", 100));
-        EXPECT_RELEASE(act(keys[i], IDEM_ENDPOINT_REFUNDS_CREATE, amounts[i]), "wait");
-        expect_parked(keys[i], IDEM_CASE_MISMATCH);
-        assert_int_equal(row(keys[i])->payment_row, scene_payment(&scene, "p")->row);
-        assert_int_equal(row(keys[i])->refund_row, 0);
-    }
-    assert_int_equal(scene_payment(&scene, "p")->refunded_minor, 400);
-}
-
-static void an_action_of_another_kind_is_parked(void **state)
-{
-    (void)state;
-    scene_paid(&scene, "p", "dedup", IDEM_CAPTURE_AUTOMATIC);
-    found(of_payment("k", IDEM_EFFECT_KIND_REFUND, "p", 4000));
-    EXPECT_RELEASE(act("k", IDEM_ENDPOINT_PAYMENTS_CAPTURE, "40.00"), "wait");
-    expect_parked("k", IDEM_CASE_MISMATCH);
-}
-
-static void an_action_on_another_payment_is_parked(void **state)
-{
-    (void)state;
-    scene_paid(&scene, "p", "dedup", IDEM_CAPTURE_AUTOMATIC);
-    found(of_payment("k", IDEM_EFFECT_KIND_REFUND, "p", 4000));
-    scene_paid(&scene, "q", "dedup", IDEM_CAPTURE_AUTOMATIC);
-    EXPECT_RELEASE(act("k", IDEM_ENDPOINT_REFUNDS_CREATE, "40.00"), "wait"); /* Of the newest. */
-    expect_parked("k", IDEM_CASE_MISMATCH);
-}
-
-static void an_action_on_a_payment_that_is_not_here_is_parked(void **state)
-{
-    (void)state;
-    found(of_payment("k", IDEM_EFFECT_KIND_REFUND, "p", 4000));
-    EXPECT_RELEASE(act("k", IDEM_ENDPOINT_REFUNDS_CREATE, "40.00"), "wait");
-    expect_parked("k", IDEM_CASE_NO_ROOM);
-    assert_int_equal(row("k")->payment_row, 0);
-    expect_problem(resolve("k", IDEM_VERDICT_SUCCEEDED), IDEM_PROBLEM_STATE_CONFLICT);
-    expect_problem(resolve("k", IDEM_VERDICT_FAILED), IDEM_PROBLEM_NONE);
-}
-
-static void an_action_on_somebody_elses_payment_shows_nothing_of_it(void **state)
-{
-    (void)state;
-    scene_paid(&scene, "p", "dedup", IDEM_CAPTURE_AUTOMATIC);
-    found(of_payment("k", IDEM_EFFECT_KIND_REFUND, "p", 4000));
-    scene_payment(&scene, "p")->principal = IDEM_STR("somebody else");
-    EXPECT_RELEASE(act("k", IDEM_ENDPOINT_REFUNDS_CREATE, "40.00"), "wait");
-    expect_parked("k", IDEM_CASE_NO_ROOM);
-    assert_int_equal(row("k")->payment_row, 0);
-    assert_true(idem_uid_is_zero(row("k")->payment_id));
-}
-
-static void who_may_not_use_the_entry_is_told_so_and_the_stub_stays(void **state)
-{
-    (void)state;
-    static const struct idem_str granted[] = { { .data = "plain", .len = 5 } };
-    scene_paid(&scene, "p", "dedup", IDEM_CAPTURE_AUTOMATIC);
-    found(of_payment("k", IDEM_EFFECT_KIND_REFUND, "p", 4000));
-    struct idem_command command = scene_act(&scene, "k", IDEM_ENDPOINT_REFUNDS_CREATE, "40.00");
-    command.accept.granted = granted;
-    command.accept.granted_count = 1;
-    expect_problem(scene_run(&scene, &command), IDEM_PROBLEM_FORBIDDEN);
-    assert_null(scene_intent(&scene, "k"));
-    assert_non_null(scene_stub(&scene, "k"));
-    static const struct idem_str more[] = { { .data = "plain", .len = 5 },
-                                            { .data = "dedup", .len = 5 } };
-    command = scene_act(&scene, "k", IDEM_ENDPOINT_REFUNDS_CREATE, "40.00");
-    command.accept.granted = more;
-    command.accept.granted_count = 2;
-    expect_problem(scene_run(&scene, &command), IDEM_PROBLEM_NONE);
-    EXPECT_STATE(&scene, "k", "succeeded");
-}
-
-static void an_action_that_the_sums_do_not_have_is_parked(void **state)
-{
-    (void)state;
-    found(of_payment("k", IDEM_EFFECT_KIND_REFUND, "p", 4000)); /* Its payment comes later. */
-    scene_paid(&scene, "p", "dedup", IDEM_CAPTURE_AUTOMATIC);
-    EXPECT_RELEASE(act("k", IDEM_ENDPOINT_REFUNDS_CREATE, "40.00"), "wait");
-    expect_parked("k", IDEM_CASE_NO_ROOM);
-    assert_int_equal(scene_payment(&scene, "p")->refunded_minor, 0);
-}
-
-static void a_refund_whose_number_is_taken_is_parked(void **state)
-{
-    (void)state;
-    scene_paid(&scene, "p", "dedup", IDEM_CAPTURE_AUTOMATIC);
-    struct idem_command command = scene_act(&scene, "j", IDEM_ENDPOINT_REFUNDS_CREATE, "1.00");
-    command.accept.refund_no = IDEM_STR("refund-1");
-    (void)scene_run(&scene, &command);
-    found(of_payment("k", IDEM_EFFECT_KIND_REFUND, "p", 4000));
-    command = scene_act(&scene, "k", IDEM_ENDPOINT_REFUNDS_CREATE, "40.00");
-    command.accept.refund_no = IDEM_STR("refund-1");
-    EXPECT_RELEASE(scene_run(&scene, &command), "wait");
-    expect_parked("k", IDEM_CASE_NO_ROOM);
-}
-
-/* ---- a person, afterwards ---- */
-
-static void what_was_parked_is_only_asked_about(void **state)
-{
-    (void)state;
-    found_charge("k");
-    struct idem_command command = scene_pay(&scene, "k", "dedup");
-    command.accept.amount_minor = 1;
-    (void)scene_run(&scene, &command);
-    assert_int_equal(row("k")->step, IDEM_STEP_ASK);
-    EXPECT_RELEASE(scene_make_due(&scene, "k"), "query");
-    EXPECT_RELEASE(asked("k", IDEM_OUTCOME_NOT_FOUND), "nothing");
-    EXPECT_STATE(&scene, "k", "parked");
-    EXPECT_RELEASE(scene_make_due(&scene, "k"), "query");
-    (void)asked("k", IDEM_OUTCOME_REFUSED_FINAL); /* The provider has taken it back. */
-    EXPECT_STATE(&scene, "k", "failed");
-}
-
-static void a_payment_that_did_not_fit_is_resolved_with_what_the_provider_took(void **state)
-{
-    (void)state;
-    found_charge("k");
-    struct idem_command command = scene_pay(&scene, "k", "dedup");
-    command.accept.amount_minor = 9000;
-    command.accept.capture_mode = IDEM_CAPTURE_MANUAL;
-    (void)scene_run(&scene, &command);
-    expect_parked("k", IDEM_CASE_MISMATCH);
-    command = scene_resolve(&scene, "k", IDEM_VERDICT_SUCCEEDED);
-    command.resolve.amount_minor = 9000;
-    expect_problem(scene_run(&scene, &command), IDEM_PROBLEM_AMOUNT_INVALID);
-    expect_problem(resolve("k", IDEM_VERDICT_SUCCEEDED), IDEM_PROBLEM_NONE);
-    EXPECT_STATE(&scene, "k", "succeeded");
-    assert_int_equal(scene_payment(&scene, "k")->captured_minor, 10000);
-    assert_int_equal(scene_intent(&scene, "k")->open_cases, 0);
-}
-
-static void an_action_that_did_not_fit_is_resolved_without_moving_sums(void **state)
-{
-    (void)state;
-    scene_paid(&scene, "p", "dedup", IDEM_CAPTURE_AUTOMATIC);
-    found(of_payment("k", IDEM_EFFECT_KIND_REFUND, "p", 4000));
-    (void)act("k", IDEM_ENDPOINT_REFUNDS_CREATE, "39.00");
-    expect_parked("k", IDEM_CASE_MISMATCH);
-    struct idem_command command = scene_resolve(&scene, "k", IDEM_VERDICT_SUCCEEDED);
-    command.resolve.reference = (struct idem_str){ .len = 0 };
-    expect_problem(scene_run(&scene, &command), IDEM_PROBLEM_NONE);
-    assert_int_equal(scene_payment(&scene, "p")->refunded_minor, 4000);
-    assert_int_equal(scene_refund(&scene, "k")->amount_minor, 4000);
-    EXPECT_TEXT(scene_refund(&scene, "k")->reference, "provider-88");
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -632,14 +586,21 @@ int main(void)
         SCENE_TEST(other_evidence_about_nothing_makes_no_stub),
         SCENE_TEST(what_is_not_under_its_scope_makes_no_stub),
         SCENE_TEST(an_amount_that_is_not_said_is_none),
+        SCENE_TEST(an_action_whose_amount_is_not_said_cannot_be_resolved),
         SCENE_TEST(a_refund_of_a_known_payment_moves_its_sums_once),
         SCENE_TEST(captures_and_a_cancel_of_a_known_payment_move_its_sums),
         SCENE_TEST(without_room_the_sums_stay),
+        SCENE_TEST(listed_again_it_moves_the_sums_that_now_have_room),
+        SCENE_TEST(listed_again_it_moves_the_sums_while_it_is_parked_too),
         SCENE_TEST(what_speaks_of_another_place_or_money_moves_nothing),
         SCENE_TEST(the_same_key_settles_from_its_stub),
         SCENE_TEST(an_old_first_try_settles_too),
         SCENE_TEST(an_authorization_settles_as_one),
         SCENE_TEST(another_key_finds_the_order_number_taken),
+        SCENE_TEST(it_is_taken_at_every_entry),
+        SCENE_TEST(it_stays_taken_while_its_own_request_is_parked),
+        SCENE_TEST(the_number_that_the_provider_names_is_the_payments),
+        SCENE_TEST(what_waits_to_be_sent_under_it_is_parked),
         SCENE_TEST(a_released_key_finds_it_taken_too),
         SCENE_TEST(a_late_success_of_a_released_key_finds_it_taken_too),
         SCENE_TEST(a_request_that_asks_for_something_else_is_parked),
@@ -651,19 +612,8 @@ int main(void)
         SCENE_TEST(what_does_not_fit_the_payment_parks_it),
         SCENE_TEST(more_than_can_be_read_at_once_parks_the_payment),
         SCENE_TEST(exactly_as_many_as_can_be_read_are_applied),
-        SCENE_TEST(a_refund_gets_its_row_and_its_number),
-        SCENE_TEST(who_asked_for_all_that_is_left_got_what_was_left_then),
-        SCENE_TEST(an_action_with_another_amount_is_parked),
-        SCENE_TEST(an_action_of_another_kind_is_parked),
-        SCENE_TEST(an_action_on_another_payment_is_parked),
-        SCENE_TEST(an_action_on_a_payment_that_is_not_here_is_parked),
-        SCENE_TEST(an_action_on_somebody_elses_payment_shows_nothing_of_it),
-        SCENE_TEST(who_may_not_use_the_entry_is_told_so_and_the_stub_stays),
-        SCENE_TEST(an_action_that_the_sums_do_not_have_is_parked),
-        SCENE_TEST(a_refund_whose_number_is_taken_is_parked),
-        SCENE_TEST(what_was_parked_is_only_asked_about),
-        SCENE_TEST(a_payment_that_did_not_fit_is_resolved_with_what_the_provider_took),
-        SCENE_TEST(an_action_that_did_not_fit_is_resolved_without_moving_sums),
+        SCENE_TEST(a_payment_that_was_here_takes_what_was_done_to_it_when_it_settles),
+        SCENE_TEST(a_payment_that_was_here_settles_also_without_what_does_not_fit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

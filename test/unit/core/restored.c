@@ -231,6 +231,9 @@ static void a_listing_contradicts_what_failed_here(void **state)
     (void)listing("k", IDEM_OUTCOME_SUCCESS);
     EXPECT_STATE(&scene, "k", "failed");
     assert_int_equal(scene_intent(&scene, "k")->last_case, IDEM_CASE_CONTRADICTION);
+    (void)listing("k", IDEM_OUTCOME_SUCCESS);
+    assert_int_equal(events(IDEM_EVENT_CONTRADICTED), 1);
+    assert_int_equal(scene_intent(&scene, "k")->case_count, 1); /* Listed twice, one case. */
     (void)listing("j", IDEM_OUTCOME_SUCCESS);
     expect_nothing_written(); /* It says what stands here. */
 }

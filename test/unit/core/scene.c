@@ -1,41 +1,19 @@
 /*
  * Rows are found by scope and by row number, guards are assertions, text goes into one arena that
- * grows until the scene ends. Order and refund numbers are looked up as decision.h tells a store.
+ * grows until the scene ends.
  */
-#include "unit/core/scene.h"
-
-static struct scene_intent *intent_by_scope(struct scene *scene, const struct idem_scope *scope)
-{
-    for (size_t i = 0; i < scene->intent_count; i++) {
-        bool is_there = scene->intents[i].row.row != 0; /* Removed ones leave their place. */
-        if (is_there && memcmp(&scene->intents[i].row.scope, scope, sizeof(*scope)) == 0) {
-            return &scene->intents[i];
-        }
-    }
-    return NULL;
-}
-
-static struct idem_stub *stub_by_scope(struct scene *scene, const struct idem_scope *scope)
-{
-    for (size_t i = 0; i < scene->stub_count; i++) {
-        bool is_there = scene->stubs[i].row != 0;
-        if (is_there && memcmp(&scene->stubs[i].scope, scope, sizeof(*scope)) == 0) {
-            return &scene->stubs[i];
-        }
-    }
-    return NULL;
-}
+#include "unit/core/scene_internal.h"
 
 struct idem_stub *scene_stub(struct scene *scene, const char *key)
 {
     struct idem_scope scope = scene_scope(key);
-    return stub_by_scope(scene, &scope);
+    return scene_stub_by_scope(scene, &scope);
 }
 
 struct scene_intent *scene_intent(struct scene *scene, const char *key)
 {
     struct idem_scope scope = scene_scope(key);
-    return intent_by_scope(scene, &scope);
+    return scene_intent_by_scope(scene, &scope);
 }
 
 struct idem_payment *scene_payment(struct scene *scene, const char *key)
@@ -63,165 +41,6 @@ enum idem_intent_state scene_state(struct scene *scene, const char *key)
 const char *scene_state_name(struct scene *scene, const char *key)
 {
     return idem_intent_state_name(scene_state(scene, key));
-}
-
-static struct idem_payment order_holder(const struct scene *scene,
-                                        struct idem_str principal,
-                                        struct idem_str order_no)
-{
-    for (size_t i = 0; i < scene->payment_count; i++) {
-        const struct idem_payment *payment = &scene->payments[i];
-        if (idem_payment_holds_order(payment->state) &&
-            idem_str_equal(payment->principal, principal) &&
-            idem_str_equal(payment->order_no, order_no)) {
-            return *payment;
-        }
-    }
-    return (struct idem_payment){ .row = 0 };
-}
-
-static struct idem_refund refund_holder(const struct scene *scene,
-                                        int64_t payment_row,
-                                        struct idem_str refund_no)
-{
-    for (size_t i = 0; i < scene->refund_count && refund_no.len > 0; i++) {
-        const struct idem_refund *refund = &scene->refunds[i];
-        if (refund->state != IDEM_REFUND_FAILED && refund->payment_row == payment_row &&
-            idem_str_equal(refund->refund_no, refund_no)) {
-            return *refund;
-        }
-    }
-    return (struct idem_refund){ .row = 0 };
-}
-
-/* The stub of a payment, another than `own`'s, that holds the order number at the entry. */
-static struct idem_stub order_stub(const struct scene *scene,
-                                   const struct idem_stub *own,
-                                   struct idem_str order_no,
-                                   struct idem_str entry)
-{
-    for (size_t i = 0; i < scene->stub_count; i++) {
-        const struct idem_stub *stub = &scene->stubs[i];
-        bool makes_payment =
-            stub->kind == IDEM_EFFECT_KIND_CHARGE || stub->kind == IDEM_EFFECT_KIND_AUTHORIZE;
-        if (stub->row != 0 && stub->row != own->row && makes_payment && order_no.len > 0 &&
-            idem_str_equal(stub->order_no, order_no) && idem_str_equal(stub->entry, entry)) {
-            return *stub;
-        }
-    }
-    return (struct idem_stub){ .row = 0 };
-}
-
-static void fetch_payment_stubs(const struct scene *scene, struct idem_facts *facts)
-{
-    for (size_t i = 0; i < scene->stub_count && facts->stub.row != 0; i++) {
-        const struct idem_stub *stub = &scene->stubs[i];
-        if (stub->row == 0 || !idem_str_equal(stub->payment_effect_id, facts->stub.effect_id)) {
-            continue;
-        }
-        if (facts->payment_stub_count == IDEM_PAYMENT_STUBS_MAX) {
-            facts->payment_stubs_full = true;
-            return;
-        }
-        facts->payment_stubs[facts->payment_stub_count] = *stub;
-        facts->payment_stub_count += 1;
-    }
-}
-
-static void fetch_present(struct scene *scene,
-                          const struct scene_intent *intent,
-                          struct idem_facts *facts)
-{
-    facts->intent = intent->row;
-    facts->send_count = intent->send_count;
-    memcpy(facts->sends, intent->sends, sizeof(facts->sends));
-    if (intent->row.payment_row != 0) {
-        facts->payment = scene->payments[intent->row.payment_row - 1];
-    }
-    if (intent->row.refund_row != 0) {
-        facts->refund = scene->refunds[intent->row.refund_row - 1];
-    }
-    facts->case_open = intent->open_cases > 0;
-    bool holds_nothing =
-        intent->row.state == IDEM_INTENT_PARKED && intent->row.problem == IDEM_PROBLEM_NOT_EXECUTED;
-    if (intent->row.state != IDEM_INTENT_RELEASED && !holds_nothing) {
-        return;
-    }
-    if (intent->row.endpoint == IDEM_ENDPOINT_PAYMENTS_CREATE) {
-        facts->order_holder =
-            order_holder(scene, facts->payment.principal, facts->payment.order_no);
-        facts->order_stub =
-            order_stub(scene, &facts->stub, facts->payment.order_no, facts->payment.entry);
-    }
-    if (intent->row.endpoint == IDEM_ENDPOINT_REFUNDS_CREATE) {
-        facts->refund_holder = refund_holder(scene, facts->payment.row, facts->refund.refund_no);
-    }
-}
-
-static void fetch_listed(struct scene *scene,
-                         const struct idem_evidence *evidence,
-                         struct idem_facts *facts)
-{
-    const struct scene_intent *intent = intent_by_scope(scene, &evidence->payment_scope);
-    if (intent != NULL && intent->row.payment_row != 0) {
-        facts->payment = scene->payments[intent->row.payment_row - 1];
-    }
-}
-
-static void fetch_credential(const struct scene *scene,
-                             const struct idem_credential_row *row,
-                             struct idem_facts *facts)
-{
-    for (size_t i = 0; i < scene->credential_count; i++) {
-        const struct idem_credential_row *known = &scene->credentials[i];
-        if (idem_uid_equal(known->id, row->id)) {
-            facts->credential = *known;
-        } else if (idem_digest_equal(known->secret_sha256, row->secret_sha256)) {
-            facts->secret_taken = true;
-        }
-    }
-}
-
-static void fetch_absent(struct scene *scene,
-                         const struct idem_accept *accept,
-                         struct idem_facts *facts)
-{
-    fetch_payment_stubs(scene, facts);
-    for (size_t i = 0; i < scene->payment_count; i++) {
-        if (idem_uid_equal(scene->payments[i].id, accept->payment_id)) {
-            facts->payment = scene->payments[i];
-        }
-    }
-    if (accept->endpoint == IDEM_ENDPOINT_PAYMENTS_CREATE) {
-        facts->order_holder = order_holder(scene, accept->principal, accept->order_no);
-        facts->order_stub = order_stub(scene, &facts->stub, accept->order_no, accept->entry);
-    }
-    if (accept->endpoint == IDEM_ENDPOINT_REFUNDS_CREATE) {
-        facts->refund_holder = refund_holder(scene, facts->payment.row, accept->refund_no);
-    }
-}
-
-static void fetch(struct scene *scene, const struct idem_command *command, struct idem_facts *facts)
-{
-    *facts = (struct idem_facts){ .send_count = 0 };
-    if (command->kind == IDEM_COMMAND_CREDENTIAL || command->kind == IDEM_COMMAND_MARK) {
-        fetch_credential(scene, &command->credential.row, facts);
-        return;
-    }
-    const struct scene_intent *intent = intent_by_scope(scene, &command->scope);
-    if (intent != NULL) {
-        fetch_present(scene, intent, facts);
-        return;
-    }
-    const struct idem_stub *stub = stub_by_scope(scene, &command->scope);
-    if (stub != NULL) {
-        facts->stub = *stub;
-    }
-    if (command->kind == IDEM_COMMAND_ACCEPT) {
-        fetch_absent(scene, &command->accept, facts);
-    } else if (command->kind == IDEM_COMMAND_EVIDENCE) {
-        fetch_listed(scene, &command->evidence, facts);
-    }
 }
 
 /* ---- what is written ---- */
@@ -285,7 +104,7 @@ static int64_t put_payment(struct scene *scene, const struct idem_payment_write 
     assert_int_equal(write->write, IDEM_WRITE_INSERT);
     assert_int_equal(row.version, 1);
     assert_true(scene->payment_count < SCENE_PAYMENTS);
-    bool number_is_free = order_holder(scene, row.principal, row.order_no).row == 0;
+    bool number_is_free = scene_order_holder(scene, row.principal, row.order_no).row == 0;
     assert_true(number_is_free || !idem_payment_holds_order(row.state)); /* The index. */
     row.row = (int64_t)scene->payment_count + 1;
     scene->payments[scene->payment_count] = row;
@@ -305,7 +124,7 @@ static int64_t put_refund(struct scene *scene, const struct idem_refund_write *w
     assert_int_equal(write->write, IDEM_WRITE_INSERT);
     assert_int_equal(row.version, 1);
     assert_true(scene->refund_count < SCENE_REFUNDS);
-    assert_int_equal(refund_holder(scene, row.payment_row, row.refund_no).row, 0);
+    assert_int_equal(scene_refund_holder(scene, row.payment_row, row.refund_no).row, 0);
     row.row = (int64_t)scene->refund_count + 1;
     scene->refunds[scene->refund_count] = row;
     scene->refund_count += 1;
@@ -408,18 +227,27 @@ static struct scene_intent *put_intent(struct scene *scene,
     return intent;
 }
 
+/* The payment's sums have it from now on; once. */
+static void stub_moves(struct scene *scene, struct idem_stub *stub)
+{
+    assert_false(stub->applied);
+    stub->applied = true;
+    scene->stub_moved[stub - scene->stubs] = true;
+}
+
 static void put_stub(struct scene *scene, const struct idem_decision *decision)
 {
     struct idem_stub row = decision->stub.row;
-    struct idem_stub *there = stub_by_scope(scene, &row.scope);
+    struct idem_stub *there = scene_stub_by_scope(scene, &row.scope);
     if (decision->stub.write == IDEM_WRITE_DELETE) {
         assert_non_null(there);
-        for (size_t i = 0; i < scene->stub_count && decision->payment_stubs_applied; i++) {
-            struct idem_stub *stub = &scene->stubs[i];
-            stub->applied =
-                stub->applied || idem_str_equal(stub->payment_effect_id, there->effect_id);
-        }
         there->row = 0;
+        return;
+    }
+    if (decision->stub.write == IDEM_WRITE_UPDATE) {
+        assert_non_null(there);
+        assert_true(row.applied);
+        stub_moves(scene, there);
         return;
     }
     assert_int_equal(decision->stub.write, IDEM_WRITE_INSERT);
@@ -436,6 +264,22 @@ static void put_stub(struct scene *scene, const struct idem_decision *decision)
     row.row = (int64_t)scene->stub_count + 1;
     scene->stubs[scene->stub_count] = row;
     scene->stub_count += 1;
+    if (row.applied) {
+        scene->stubs[scene->stub_count - 1].applied = false;
+        stub_moves(scene, &scene->stubs[scene->stub_count - 1]);
+    }
+}
+
+/* Those of the payment that has just been made. */
+static void put_payment_stubs(struct scene *scene, struct idem_str effect_id)
+{
+    for (size_t i = 0; i < scene->stub_count; i++) {
+        struct idem_stub *stub = &scene->stubs[i];
+        if (stub->row != 0 && !stub->applied &&
+            idem_str_equal(stub->payment_effect_id, effect_id)) {
+            stub_moves(scene, stub);
+        }
+    }
 }
 
 static void put_credential(struct scene *scene, const struct idem_credential_write *write)
@@ -460,6 +304,9 @@ static void put_beside(struct scene *scene, const struct idem_decision *decision
     if (decision->stub.write != IDEM_WRITE_NONE) {
         put_stub(scene, decision);
     }
+    if (decision->payment_stubs_applied) {
+        put_payment_stubs(scene, decision->intent.row.effect.id);
+    }
     if (decision->credential.write != IDEM_WRITE_NONE) {
         put_credential(scene, &decision->credential);
     }
@@ -474,7 +321,7 @@ static void put_beside(struct scene *scene, const struct idem_decision *decision
 static void put_without_intent(struct scene *scene, const struct idem_decision *decision)
 {
     if (decision->payment.write != IDEM_WRITE_NONE) { /* Only a stub moves sums by itself. */
-        assert_int_equal(decision->stub.write, IDEM_WRITE_INSERT);
+        assert_true(decision->stub.row.applied);
         (void)put_payment(scene, &decision->payment);
     }
     assert_int_equal(decision->refund.write, IDEM_WRITE_NONE);
@@ -491,11 +338,15 @@ static void put_cases(struct scene *scene,
 {
     if (decision->decided.decided_us != 0) {
         intent->open_cases = 0;
+        intent->cases_open = 0;
         intent->decided = decision->decided;
         keep(scene, &intent->decided.decided_by);
         keep(scene, &intent->decided.decision);
     }
     if (decision->opened.kind != IDEM_CASE_NONE) {
+        uint32_t bit = UINT32_C(1) << decision->opened.kind;
+        assert_int_equal(intent->cases_open & bit, 0); /* One of a kind is enough. */
+        intent->cases_open |= bit;
         intent->case_count += 1;
         intent->open_cases += 1;
         intent->last_case = decision->opened.kind;
@@ -518,7 +369,9 @@ static void put(struct scene *scene,
     }
     struct scene_intent *intent = put_intent(scene, command, &decision->intent);
     if (decision->payment.write != IDEM_WRITE_NONE) {
-        intent->row.payment_row = put_payment(scene, &decision->payment);
+        int64_t payment_row = put_payment(scene, &decision->payment);
+        bool is_new = decision->payment.write == IDEM_WRITE_INSERT;
+        intent->row.payment_row = is_new ? payment_row : intent->row.payment_row;
     }
     if (decision->refund.write != IDEM_WRITE_NONE) {
         intent->row.refund_row = put_refund(scene, &decision->refund);
@@ -565,8 +418,52 @@ static struct reserved reserved_on(const struct scene *scene, int64_t payment_ro
     return reserved;
 }
 
-static void audit(const struct scene *scene)
+/* What succeeded, and what a stub that is still there has moved: nothing else, and once. */
+static int64_t done_to(const struct scene *scene,
+                       const struct idem_payment *payment,
+                       enum idem_effect_kind kind)
 {
+    int64_t sum_minor = 0;
+    for (size_t i = 0; i < scene->intent_count; i++) {
+        const struct idem_intent *row = &scene->intents[i].row;
+        bool is_done = row->row != 0 && row->state == IDEM_INTENT_SUCCEEDED &&
+                       row->payment_row == payment->row && row->effect.kind == kind;
+        sum_minor += is_done ? row->effect.amount_minor : 0;
+    }
+    for (size_t i = 0; i < scene->stub_count; i++) {
+        const struct idem_stub *stub = &scene->stubs[i];
+        bool is_done = stub->row != 0 && scene->stub_moved[i] && stub->kind == kind &&
+                       idem_str_equal(stub->payment_effect_id, payment->effect_id);
+        sum_minor += is_done ? stub->amount_minor : 0;
+    }
+    return sum_minor;
+}
+
+static void audit_sums(const struct scene *scene, const struct idem_payment *payment)
+{
+    if (payment->state == IDEM_PAYMENT_FAILED) { /* It never was; a row of the same id may be. */
+        assert_int_equal(payment->authorized_minor, 0);
+        return;
+    }
+    assert_int_equal(payment->refunded_minor, done_to(scene, payment, IDEM_EFFECT_KIND_REFUND));
+    assert_int_equal(payment->captured_minor, done_to(scene, payment, IDEM_EFFECT_KIND_CAPTURE) +
+                                                  done_to(scene, payment, IDEM_EFFECT_KIND_CHARGE));
+}
+
+/* What the provider lists as done does not end as failed, and its stub goes with its success. */
+static void audit_stubs(struct scene *scene)
+{
+    for (size_t i = 0; i < scene->stub_count; i++) {
+        const struct idem_stub *stub = &scene->stubs[i];
+        const struct scene_intent *intent =
+            stub->row != 0 ? scene_intent_by_scope(scene, &stub->scope) : NULL;
+        assert_true(intent == NULL || !idem_intent_is_final(intent->row.state));
+    }
+}
+
+static void audit(struct scene *scene)
+{
+    audit_stubs(scene);
     for (size_t i = 0; i < scene->payment_count; i++) {
         const struct idem_payment *payment = &scene->payments[i];
         struct reserved reserved = reserved_on(scene, payment->row);
@@ -575,6 +472,7 @@ static void audit(const struct scene *scene)
         assert_int_equal(payment->refund_pending_minor, reserved.refund_minor);
         assert_int_equal(payment->canceling, reserved.cancels);
         assert_int_equal(payment->state == IDEM_PAYMENT_PENDING, reserved.creations);
+        audit_sums(scene, payment);
     }
     for (size_t i = 0; i < scene->intent_count; i++) {
         const struct scene_intent *intent = &scene->intents[i];
@@ -596,9 +494,12 @@ static void expect_send_is_safe(struct scene *scene,
         return;
     }
     assert_int_equal(scene->facts.stub.row, 0);
-    assert_int_equal(scene->facts.order_stub.row, 0);
-    const struct scene_intent *intent = intent_by_scope(scene, &command->scope);
+    const struct scene_intent *intent = scene_intent_by_scope(scene, &command->scope);
     assert_non_null(intent);
+    if (intent->row.endpoint == IDEM_ENDPOINT_PAYMENTS_CREATE) {
+        struct idem_str order_no = scene->payments[intent->row.payment_row - 1].order_no;
+        assert_int_equal(scene_order_stub(scene, &command->scope, order_no).row, 0);
+    }
     const struct idem_provider_rules *rules =
         idem_rules_provider(&scene->rules, intent->row.effect.entry);
     assert_non_null(rules);
@@ -680,7 +581,7 @@ static void run_again(struct scene *scene, const struct idem_command *command)
     struct idem_decision *again = &scene->again;
     struct idem_facts *facts = calloc(1, sizeof(*facts));
     assert_non_null(facts);
-    fetch(scene, command, facts);
+    scene_fetch(scene, command, facts);
     idem_decide(&scene->rules, facts, command, again);
     free(facts);
     expect_same_release(first->release, again->release);
@@ -702,7 +603,7 @@ static void run_again(struct scene *scene, const struct idem_command *command)
 
 struct idem_release scene_run(struct scene *scene, const struct idem_command *command)
 {
-    fetch(scene, command, &scene->facts);
+    scene_fetch(scene, command, &scene->facts);
     idem_decide(&scene->rules, &scene->facts, command, &scene->again);
     idem_decide(&scene->rules, &scene->facts, command, &scene->decision);
     expect_same_decision(&scene->again, &scene->decision);

@@ -5,11 +5,14 @@
  * copies all text, so that nothing of the decision dangles. Every run also proves, by itself:
  *
  *   P14   deciding twice gives the same decision;
- *   P10   sums hold, and each reservation on a payment belongs to exactly one open intent;
+ *   P10   sums hold, each reservation on a payment belongs to exactly one open intent, and what is
+ *         captured and refunded is what succeeded or what a stub has moved, each once;
  *   P4    a final answer never changes;
  *   P1    a second send is open only where the provider deduplicates, and never past its window;
- *         nothing is sent from an old copy, nor what a listing has named;
- *   P9    what is parked has an open case;
+ *         nothing is sent from an old copy, nor what a listing has named, nor by another scope
+ *         under an order number that a listing has named;
+ *   P3    nothing ends as failed while its stub is there;
+ *   P9    what is parked has an open case, and never two of a kind;
  *   P12   nothing that is open, or too young, is forgotten, and no key of a payment;
  *   re-run the same command on the rows it wrote gives the same release, writes the intent's row
  *         once more and appends neither events nor sends nor money nor cases.
@@ -47,6 +50,7 @@ struct scene_intent {
     size_t event_count;
     size_t case_count;
     size_t open_cases;
+    uint32_t cases_open;      /* Their kinds, as in the facts. */
     struct idem_case decided; /* How the last of them was decided. */
     enum idem_event_kind last_event;
     enum idem_case_kind last_case;
@@ -63,6 +67,7 @@ struct scene {
     size_t refund_count;
     struct idem_stub stubs[SCENE_STUBS];
     size_t stub_count;
+    bool stub_moved[SCENE_STUBS]; /* It has moved its payment's sums. */
     struct idem_credential_row credentials[SCENE_CREDENTIALS];
     size_t credential_count;
     int64_t horizon_us; /* Of the mark. */

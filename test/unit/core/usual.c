@@ -145,3 +145,36 @@ struct idem_str event_text(enum idem_event_kind kind)
     }
     return text;
 }
+
+/* As `command` says, in the mode; afterwards the mode is over. */
+void found(struct idem_command command)
+{
+    command.restored = true;
+    EXPECT_RELEASE(scene_run(&scene, &command), "nothing");
+}
+
+void found_charge(const char *key)
+{
+    found(scene_listed(&scene, key, IDEM_EFFECT_KIND_CHARGE, NULL));
+}
+
+struct idem_command of_payment(const char *key,
+                               enum idem_effect_kind kind,
+                               const char *payment_key,
+                               int64_t amount_minor)
+{
+    struct idem_command command = scene_listed(&scene, key, kind, payment_key);
+    command.evidence.amount_minor = amount_minor;
+    return command;
+}
+
+void expect_found_parked(const char *key, enum idem_case_kind kind)
+{
+    EXPECT_STATE(&scene, key, "parked");
+    assert_int_equal(scene_intent(&scene, key)->last_case, kind);
+    assert_int_equal(scene_intent(&scene, key)->open_cases, 1);
+    assert_int_equal(scene_intent(&scene, key)->row.send_count, 0);
+    assert_int_equal(scene_intent(&scene, key)->row.problem,
+                     IDEM_PROBLEM_NOT_EXECUTED); /* It holds no reservation. */
+    assert_non_null(scene_stub(&scene, key));    /* Until it is settled. */
+}

@@ -29,6 +29,14 @@ struct idem_release reap(const char *key);
 struct idem_release erase(const char *key);
 /* A listing of "dedup" names an effect, of a payment or NULL. */
 struct idem_release listed(const char *key, enum idem_effect_kind kind, const char *payment_key);
+/* The same in the mode, which is over afterwards. */
+void found(struct idem_command command);
+void found_charge(const char *key);
+struct idem_command of_payment(const char *key,
+                               enum idem_effect_kind kind,
+                               const char *payment_key,
+                               int64_t amount_minor);
+void expect_found_parked(const char *key, enum idem_case_kind kind); /* From its stub. */
 void forgotten(const char *key); /* Its answer has expired, by time. */
 void parked(const char *key);    /* At "dedup", by a lie. */
 

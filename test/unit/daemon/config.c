@@ -11,7 +11,8 @@
 #include "base/clock.h"
 #include "lib/test.h"
 
-#define HEX "cd577fe2561ebff23505db0bb006300c7cdecbd46bc0e03c449afafaca2c25bf"
+#define OTHER_HEX "ab000000000000000000000000000000000000000000000000000000000000ff"
+#define HEX       "cd577fe2561ebff23505db0bb006300c7cdecbd46bc0e03c449afafaca2c25bf"
 
 #define STORE      "store = \"sqlite:/tmp/x.db\";\n"
 #define CREDENTIAL "credentials = ( { principal = \"m\"; secret_sha256 = \"" HEX "\"; } );\n"
@@ -61,7 +62,7 @@ static void a_small_configuration_gets_defaults(void **state)
 static const char every_setting[] =
     "listen = \"[::1]:9000\"; insecure = false; store = \"sqlite:a.db\"; secrets = \"a.keys\";\n"
     "scope = \"principal\"; disk_reserve_mb = 5; retention_days = 40; retry_window_s = 7200;\n"
-    "tombstone_days = 50; log = \"operations\"; bootstrap_credential_sha256 = \"" HEX
+    "tombstone_days = 50; log = \"operations\"; bootstrap_credential_sha256 = \"" OTHER_HEX
     "\";\n"
     "credentials = (\n"
     "  { principal = \"m\"; secret_sha256 = \"" HEX
@@ -160,7 +161,7 @@ static void every_setting_arrives(void **state)
     assert_int_equal(config->tombstone_us, 50 * IDEM_US_PER_DAY);
     assert_int_equal(config->retry_window_us, 7200 * IDEM_US_PER_SECOND);
     assert_int_equal(config->log, IDEM_CONFIG_LOG_OPERATIONS);
-    assert_int_equal(config->bootstrap.bytes[0], 0xCD);
+    assert_int_equal(config->bootstrap.bytes[0], 0xAB);
     assert_true(config->providers[0].listing);
     assert_int_equal(config->credentials[0].role, IDEM_CONFIG_OPERATOR);
     assert_int_equal(config->credentials[0].secret.bytes[0], 0xCD);
@@ -310,6 +311,7 @@ static void what_does_not_fit_together_is_refused(void **state)
         { ROUTES("endpoint = \"payments.create\"; ignore = [ \"/description/x\" ];"), IGNORE_MAY },
         { ROUTES("endpoint = \"payments.create\"; ignore = [ \"/\" ];"), IGNORE_MAY },
         { SMALL "retention_days = 1; retry_window_s = 86401;\n", "'retention_days' is shorter" },
+        { SMALL "bootstrap_credential_sha256 = \"" HEX "\";\n", "is 'bootstrap_credential" },
         { SMALL "retention_days = 31; tombstone_days = 30;\n", "'tombstone_days' is shorter" },
         { SMALL "retention_days = 1; timings = { release_s = 90000; };\n", "is shorter" },
         { SMALL "timings = { ask_first_ms = 2000; ask_max_ms = 1000; };\n",

@@ -22,8 +22,10 @@
 #define WHEN_US   INT64_C(1795960023123456)
 #define MONEY     "\"amount\":\"100.00\",\"currency\":\"CNY\""
 #define CHARGE    "\"id\":\"" CHARGE_ID "\",\"kind\":\"charge\"," MONEY "," WHEN
-#define REFUND \
-    "\"id\":\"" REFUND_ID "\",\"kind\":\"refund\",\"payment_id\":\"" CHARGE_ID "\"," MONEY "," WHEN
+#define REFUND_OF \
+    "\"id\":\"" REFUND_ID "\",\"kind\":\"refund\",\"payment_id\":\"" CHARGE_ID "\"," MONEY
+#define REFUND        REFUND_OF "," WHEN
+#define REFUND_AT(at) REFUND_OF ",\"happened\":\"" at "\""
 #define PAGE(effects) "{\"effects\":[" effects "],\"next\":null}"
 
 static struct idem_listing listing; /* Too large for the stack of a test. */
@@ -86,7 +88,7 @@ static void a_page_is_read_with_all_it_says(void **state)
         200, IDEM_STR(" {\"next\":\"p\\u0032/\",\"effects\":[{" CHARGE ",\"order_no\":\"o-1\","
                       "\"reference\":\"r\\u00e9\"},{" REFUND ",\"order_no\":null},{\"id\":\"x y\","
                       "\"kind\":\"cancel\",\"payment_id\":\"z\",\"amount\":\"7\",\"currency\":"
-                      "\"JPY\",\"reference\":\"theirs\",\"happened\":\"1970-01-01T08:00:01+08:00\""
+                      "\"JPY\",\"reference\":\"theirs\",\"happened\":\"2099-01-01T08:00:01+08:00\""
                       "}]}\n")));
     assert_int_equal(listing.count, 3);
     assert_true(listing.more);
@@ -108,7 +110,7 @@ static void a_page_is_read_with_all_it_says(void **state)
     EXPECT_TEXT(listing.listed[2].effect_id, "x y"); /* Of somebody else. */
     EXPECT_TEXT(listing.listed[2].reference, "");
     assert_int_equal(listing.listed[2].amount_minor, 7);
-    assert_int_equal(listing.listed[2].happened_us, IDEM_US_PER_SECOND);
+    assert_int_equal(listing.listed[2].happened_us, INT64_C(4070908801) * IDEM_US_PER_SECOND);
 }
 
 static const struct {
@@ -135,6 +137,11 @@ static const struct {
     { "{\"effects\":[],\"next\":\"a\\u0000\"}", false },
     { "{\"effects\":[],\"next\":null,\"total\":0}", false },
     { "{\"effects\":[],\"effects\":[],\"next\":null}", false },
+    { PAGE("{" CHARGE "},{" REFUND_AT("2026-11-29T13:47:03.123457Z") "}"), true },
+    { PAGE("{" CHARGE "},{" REFUND_AT("2026-11-29T13:47:03.123455Z") "}"), false }, /* Back. */
+    { PAGE("{" CHARGE "},{\"id\":\"theirs\",\"kind\":\"charge\"," MONEY
+           ",\"happened\":\"2026-11-29T13:47:03Z\"}"),
+      false },
     { PAGE("{" CHARGE "},7"), false },
     { PAGE("{" CHARGE "},null"), false },
     { PAGE("[{" CHARGE "}]"), false },

@@ -223,7 +223,6 @@ static void only_what_succeeded_and_can_be_seen_is_listed(void **state)
 
     expect_sent(peer, "dedup", "declined", "tok_decline", "200 declined 1.00 CNY declined");
     expect_sent(peer, "dedup", "lost", "tok_lose_request", "silence");
-    expect_sent(peer, "dedup", "pending", "tok_processing_3600_ok", "200 processing 1.00 CNY");
     expect_sent(peer, "dedup", "hidden", "tok_not_found_3600", "silence");
     expect_sent(peer, "dedup", "refused", "tok_nonsense", "400 invalid method_unknown");
     expect_sent(peer, "dedup", "unheard", "tok_lose_answer", "silence");
@@ -232,6 +231,27 @@ static void only_what_succeeded_and_can_be_seen_is_listed(void **state)
     expect_ids(peer, "lagging", ALWAYS, "");
     expect_sent(peer, "blind", "blind", "tok_ok", DONE);
     expect_listing(peer, "blind", ALWAYS "&limit=9", "405 no-id");
+}
+
+static void nothing_is_listed_while_something_begun_before_its_end_is_undecided(void **state)
+{
+    const struct peer *peer = *state;
+    char query[256];
+
+    expect_sent(peer, "dedup", "a", "tok_ok", DONE);
+    json_t *page = page_get(peer, "dedup", ALWAYS "&limit=9");
+    const char *before = member_of(page, 0, "happened");
+    expect_sent(peer, "dedup", "b", "tok_processing_1_ok", "200 processing 1.00 CNY");
+    expect_sent(peer, "dedup", "c", "tok_processing_1_fail", "200 processing 1.00 CNY");
+    expect_sent(peer, "closing", "d", "tok_processing_3600_ok", "200 processing 1.00 CNY");
+    expect_listing(peer, "dedup", ALWAYS "&limit=9", "503 no-id");
+    expect_listing(peer, "closing", ALWAYS "&limit=9", "503 no-id");
+    (void)snprintf(query, sizeof(query), "from=%s&to=%s&limit=9", before, before);
+    expect_listing(peer, "dedup", query, "200 no-id"); /* Begun later: no matter. */
+    json_decref(page);
+
+    expect_sent(peer, "plain", "wait", "tok_late_1", DONE); /* Due after both. */
+    expect_ids(peer, "dedup", ALWAYS, "a b ");
 }
 
 static void a_listing_begins_at_from_and_ends_before_to(void **state)
@@ -451,6 +471,7 @@ int main(void)
         WITH_PEER(a_page_can_be_asked_again_and_loses_nothing_that_comes_meanwhile),
         WITH_PEER(an_effect_is_listed_with_all_the_protocol_asks),
         WITH_PEER(only_what_succeeded_and_can_be_seen_is_listed),
+        WITH_PEER(nothing_is_listed_while_something_begun_before_its_end_is_undecided),
         WITH_PEER(a_listing_begins_at_from_and_ends_before_to),
         WITH_PEER(what_is_not_understood_is_refused),
         WITH_PEER(a_listing_suffers_as_often_as_was_asked_for),

@@ -214,6 +214,19 @@ static void old_cases_are_open_only_where_somebody_must_look(void **state)
     assert_int_equal(read->entries[1].opened.kind, IDEM_CASE_CONTRADICTION);
 }
 
+/* The providers may list what it has missed under ids that no scope can be read from. */
+static void effects_of_the_older_version_are_known_to_name_no_scope(void **state)
+{
+    struct fixture *fixture = *state;
+    (void)migrate(fixture);
+    for (int i = 0; i < 2; i++) {
+        fixture->options.restored = i == 1;
+        fixture_open(fixture);
+        assert_true(fixture->store->old_effect_ids);
+        fixture_close(fixture);
+    }
+}
+
 /* Name, type and default of every column, in order, and every index. */
 static void shape_print(const char *path, char *ret_shape, size_t max)
 {
@@ -385,6 +398,7 @@ int main(int argc, char **argv)
         MIGRATE(every_row_is_there_and_usable),
         MIGRATE(open_work_goes_on),
         MIGRATE(old_cases_are_open_only_where_somebody_must_look),
+        MIGRATE(effects_of_the_older_version_are_known_to_name_no_scope),
         MIGRATE(its_tables_are_those_of_a_new_store),
         MIGRATE(running_it_again_changes_nothing),
         MIGRATE(a_rewrite_that_did_not_come_to_pass_is_made_later),

@@ -2,7 +2,8 @@
  * What SQLite's planner does with the statements.
  *
  * Goal: nothing that is asked while serving walks over records that are over, however many there
- * are: each table is searched by an index, or scanned only in a partial index of what is open.
+ * are: each table is searched by an index, or scanned only in a partial index of what is open. The
+ * one exception is asked once, after an older copy was put back.
  *
  * Method: EXPLAIN QUERY PLAN of every prepared statement, read line by line. Then the same with
  * rows: the steps that SQLite's virtual machine takes stay the same when finished records come on
@@ -76,7 +77,7 @@ static void no_statement_walks_over_what_is_over(void **state)
     struct idem_sqlite_connection *writer = &sqlite_of(*state)->writer;
     for (size_t i = 0; i < IDEM_SQLITE_STATEMENT_COUNT; i++) {
         const char *sql = sqlite3_sql(writer->statements[i]);
-        if (strncmp(sql, "PRAGMA", 6) != 0) {
+        if (strncmp(sql, "PRAGMA", 6) != 0 && i != IDEM_SQLITE_PLACES) {
             plan_check(writer->handle, sql);
         }
     }

@@ -31,12 +31,17 @@ static void history_write(struct idem_rows *rows, size_t request_len, size_t det
             .scope = { .bytes = { 2 } },
             .principal = IDEM_STR("merchant-1"),
             .key = IDEM_STR("key-1"),
+            .endpoint = IDEM_ENDPOINT_PAYMENTS_CREATE,
             .state = IDEM_INTENT_UNKNOWN,
             .version = 1,
             .effect.request = bulk_text(request_len),
         },
     };
-    struct idem_event event = { .kind = IDEM_EVENT_ASKED, .detail = bulk_text(detail_len) };
+    struct idem_event event = {
+        .kind = IDEM_EVENT_ASKED,
+        .cause = IDEM_CAUSE_TIMER,
+        .detail = bulk_text(detail_len),
+    };
 
     assert_int_equal(rows->ops->begin(rows), IDEM_ROWS_OK);
     assert_int_equal(rows->ops->write_intent(rows, &write), IDEM_ROWS_OK);

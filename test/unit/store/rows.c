@@ -26,6 +26,7 @@ static struct idem_intent_write intent_named(uint8_t id, uint8_t scope)
             .scope = { .bytes = { scope } },
             .principal = IDEM_STR("merchant-1"),
             .key = IDEM_STR("key-1"),
+            .endpoint = IDEM_ENDPOINT_PAYMENTS_CREATE,
             .state = IDEM_INTENT_UNKNOWN,
             .version = 1,
             .due_us = 5,
@@ -43,6 +44,7 @@ static struct idem_payment_write payment_named(uint8_t id, enum idem_payment_sta
             .state = state,
             .principal = IDEM_STR("merchant-1"),
             .order_no = IDEM_STR("order-1"),
+            .capture_mode = IDEM_CAPTURE_AUTOMATIC,
             .amount_minor = 100,
         },
     };
@@ -211,7 +213,7 @@ static void an_intent_goes_with_its_version_and_all_below_it(struct idem_rows *r
     struct idem_case opened = { .kind = IDEM_CASE_MISMATCH, .id = { .bytes = { 'a' } } };
     struct idem_rows_key key = { .scope = { .bytes = { 'A' } } };
     struct idem_intent found = { .row = 0 };
-    bool open = true;
+    uint32_t kinds = 1;
     assert_int_equal(rows->ops->write_intent(rows, &intent), IDEM_ROWS_OK);
     assert_int_equal(rows->ops->write_intent(rows, &other), IDEM_ROWS_OK);
     int64_t row = intent.row.row;
@@ -226,8 +228,8 @@ static void an_intent_goes_with_its_version_and_all_below_it(struct idem_rows *r
     assert_int_equal(rows->ops->write_intent(rows, &intent), IDEM_ROWS_MISS); /* Once. */
     assert_int_equal(rows->ops->find_intent(rows, IDEM_FIND_BY_SCOPE, &key, &found), IDEM_ROWS_OK);
     assert_int_equal(found.row, 0);
-    assert_int_equal(rows->ops->has_open_case(rows, row, &open), IDEM_ROWS_OK);
-    assert_false(open);
+    assert_int_equal(rows->ops->find_open_cases(rows, row, &kinds), IDEM_ROWS_OK);
+    assert_int_equal(kinds, 0);
     key.scope.bytes[0] = 'B';
     assert_int_equal(rows->ops->find_intent(rows, IDEM_FIND_BY_SCOPE, &key, &found), IDEM_ROWS_OK);
     assert_int_equal(found.row, other.row.row);
@@ -251,7 +253,11 @@ static void history_is_forgotten_but_for_what_a_person_did(struct idem_rows *row
         assert_int_equal(rows->ops->add_event(rows, 1, &event), IDEM_ROWS_OK);
     }
     assert_int_equal(rows->ops->forget_history(rows, 1), IDEM_ROWS_OK);
-    struct idem_event event = { .kind = IDEM_EVENT_EXPIRED, .at_us = 10 };
+    struct idem_event event = {
+        .kind = IDEM_EVENT_EXPIRED,
+        .cause = IDEM_CAUSE_TIMER,
+        .at_us = 10,
+    };
     assert_int_equal(rows->ops->add_event(rows, 1, &event), IDEM_ROWS_OK);
 
     assert_int_equal(rows->ops->find_sends(rows, 1, sends, &count), IDEM_ROWS_OK);
@@ -289,6 +295,31 @@ static void open_cases_are_decided_together_and_once(struct idem_rows *rows)
     EXPECT_TEXT(read.cases[2].decided_by, "anna");
 }
 
+static void open_cases_are_told_by_kind(struct idem_rows *rows)
+{
+    static const enum idem_case_kind kinds[] = { IDEM_CASE_NO_ROOM, IDEM_CASE_MISMATCH,
+                                                 IDEM_CASE_NO_ROOM };
+    struct idem_intent_write intent = intent_named('a', 'A');
+    struct idem_intent_write other = intent_named('b', 'B');
+    struct idem_case decided = { .decided_us = 7, .decided_by = IDEM_STR("anna") };
+    uint32_t found = 0;
+    assert_int_equal(rows->ops->write_intent(rows, &intent), IDEM_ROWS_OK);
+    assert_int_equal(rows->ops->write_intent(rows, &other), IDEM_ROWS_OK);
+    for (size_t i = 0; i < IDEM_ARRAY_COUNT(kinds); i++) {
+        struct idem_case opened = { .kind = kinds[i], .opened_us = 1 };
+        opened.id.bytes[0] = (uint8_t)i;
+        assert_int_equal(rows->ops->add_case(rows, intent.row.row, &opened), IDEM_ROWS_OK);
+    }
+    assert_int_equal(rows->ops->find_open_cases(rows, intent.row.row, &found), IDEM_ROWS_OK);
+    assert_int_equal(found, 1U << IDEM_CASE_NO_ROOM | 1U << IDEM_CASE_MISMATCH);
+    assert_int_equal(rows->ops->find_open_cases(rows, other.row.row, &found), IDEM_ROWS_OK);
+    assert_int_equal(found, 0);
+    assert_int_equal(rows->ops->decide_cases(rows, intent.row.row, &decided), IDEM_ROWS_OK);
+    found = 1;
+    assert_int_equal(rows->ops->find_open_cases(rows, intent.row.row, &found), IDEM_ROWS_OK);
+    assert_int_equal(found, 0);
+}
+
 static struct idem_stub_write stub_named(uint8_t scope, enum idem_effect_kind kind)
 {
     return (struct idem_stub_write){
@@ -310,7 +341,7 @@ static void a_stub_is_there_once_and_goes_once(struct idem_rows *rows)
     struct idem_stub_write charge = stub_named('b', IDEM_EFFECT_KIND_CHARGE);
     struct idem_stub found = { .row = 0 };
     struct idem_rows_key key = {
-        .entry = IDEM_STR("sandbox"),
+        .scope = { .bytes = { 'x' } },
         .number = IDEM_STR("order-1"),
     };
     assert_int_equal(rows->ops->write_stub(rows, &refund), IDEM_ROWS_OK);
@@ -321,6 +352,17 @@ static void a_stub_is_there_once_and_goes_once(struct idem_rows *rows)
     assert_int_equal(rows->ops->find_stub(rows, IDEM_FIND_HOLDER, &key, &found), IDEM_ROWS_OK);
     assert_int_equal(found.row, charge.row.row);
     EXPECT_TEXT(found.effect_id, "effect");
+    key.scope.bytes[0] = 'b';
+    found.row = 0;
+    assert_int_equal(rows->ops->find_stub(rows, IDEM_FIND_HOLDER, &key, &found), IDEM_ROWS_OK);
+    assert_int_equal(found.row, 0); /* Its own is nobody else's. */
+    struct idem_stub_write other = stub_named('d', IDEM_EFFECT_KIND_AUTHORIZE);
+    other.row.entry = IDEM_STR("another");
+    assert_int_equal(rows->ops->write_stub(rows, &other), IDEM_ROWS_OK);
+    assert_int_equal(rows->ops->find_stub(rows, IDEM_FIND_HOLDER, &key, &found), IDEM_ROWS_OK);
+    assert_int_equal(found.row, other.row.row); /* Whatever its entry. */
+    other.write = IDEM_WRITE_DELETE;
+    assert_int_equal(rows->ops->write_stub(rows, &other), IDEM_ROWS_OK);
 
     charge.write = IDEM_WRITE_DELETE;
     refund.write = IDEM_WRITE_DELETE;
@@ -380,7 +422,11 @@ static void a_rollback_brings_back_what_went(struct idem_rows *rows)
 {
     static struct idem_read read;
     struct idem_intent_write intent = intent_named('a', 'A');
-    struct idem_event event = { .kind = IDEM_EVENT_ASKED, .detail = IDEM_STR("here") };
+    struct idem_event event = {
+        .kind = IDEM_EVENT_ASKED,
+        .cause = IDEM_CAUSE_TIMER,
+        .detail = IDEM_STR("here"),
+    };
     struct idem_stub_write stub = stub_named('a', IDEM_EFFECT_KIND_REFUND);
     struct idem_rows_key key = { .scope = { .bytes = { 'A' } } };
     struct idem_rows_key stub_key = { .scope = { .bytes = { 'a' } } };
@@ -439,6 +485,7 @@ static void (*const cases[])(struct idem_rows *rows) = {
     an_intent_goes_with_its_version_and_all_below_it,
     history_is_forgotten_but_for_what_a_person_did,
     open_cases_are_decided_together_and_once,
+    open_cases_are_told_by_kind,
     a_stub_is_there_once_and_goes_once,
     the_stubs_of_a_payment_come_oldest_first_and_are_marked_together,
     a_value_of_the_store_is_replaced,

@@ -566,18 +566,25 @@ static void a_replay_needs_no_disk(void **state)
     assert_int_equal(again.outcome.release.kind, IDEM_RELEASE_WAIT);
 }
 
+/* Batches without a pause: checkpoints run beside them, and are waited for from some length on. */
 static void the_log_stays_bounded(void **state)
 {
     struct fixture *fixture = *state;
     struct stat info;
-    for (int i = 0; i < 24; i++) {
+    for (int i = 0; i < 48; i++) {
         struct call *calls = claims_make(fixture, IDEM_STORE_BATCH_MAX);
         fixture_run_durable(fixture, calls, IDEM_STORE_BATCH_MAX);
         claims_free(calls);
     }
-    assert_true(log_size(fixture) < INT64_C(2500) * 4096);
-    assert_int_equal(stat(fixture->path, &info), 0);
-    assert_true(info.st_size > INT64_C(300) * 4096); /* The content went where it belongs. */
+    assert_true(log_size(fixture) < INT64_C(18000) * 4096);
+    for (int tries = 0; tries < 1000; tries++) { /* The content goes where it belongs. */
+        assert_int_equal(stat(fixture->path, &info), 0);
+        if (info.st_size > INT64_C(600) * 4096) {
+            return;
+        }
+        (void)usleep(10000); /* It comes; nothing says when. */
+    }
+    fail();
 }
 
 static void a_checkpoint_that_cannot_flush_breaks_the_store(void **state)
@@ -585,13 +592,47 @@ static void a_checkpoint_that_cannot_flush_breaks_the_store(void **state)
     struct fixture *fixture = *state;
     atomic_store(&database_sync_fails, true);
     enum idem_store_answer answer = IDEM_STORE_DURABLE;
-    for (int i = 0; i < 24 && answer == IDEM_STORE_DURABLE; i++) {
+    for (int i = 0; i < 100 && answer == IDEM_STORE_DURABLE; i++) {
         struct call *calls = claims_make(fixture, IDEM_STORE_BATCH_MAX);
         answer = fixture_run(fixture, calls, IDEM_STORE_BATCH_MAX);
         claims_free(calls);
+        (void)usleep(10000); /* For a pass to get to the log's end, where it flushes. */
     }
     assert_int_equal(answer, IDEM_STORE_DOWN);
     assert_true(fixture->store->broken);
+}
+
+static atomic_int wakes;
+static void (*wake_on)(void *context);
+
+static void wake_counted(void *context)
+{
+    atomic_fetch_add(&wakes, 1);
+    wake_on(context);
+}
+
+/* The owner may have nothing to submit: it must be woken to see that the store is broken. */
+static void a_checkpoint_that_breaks_the_store_wakes_its_owner(void **state)
+{
+    struct fixture *fixture = *state;
+    enum idem_store_answer answer = IDEM_STORE_DURABLE;
+    int batches = 0;
+    fixture_close(fixture);
+    atomic_store(&wakes, 0);
+    wake_on = fixture->options.wake;
+    fixture->options.wake = wake_counted;
+    fixture_open(fixture);
+    atomic_store(&database_sync_fails, true);
+    while (batches < 100 && answer == IDEM_STORE_DURABLE) {
+        struct call *calls = claims_make(fixture, IDEM_STORE_BATCH_MAX);
+        answer = fixture_run(fixture, calls, IDEM_STORE_BATCH_MAX);
+        claims_free(calls);
+        batches += 1;
+        (void)usleep(10000); /* For a pass to get to the log's end, where it flushes. */
+    }
+    assert_int_equal(answer, IDEM_STORE_DOWN);
+    fixture_close(fixture); /* Whoever wakes has done so. */
+    assert_int_equal(atomic_load(&wakes), batches + 1);
 }
 
 static void a_file_that_was_opened_by_somebody_else_is_not_written(void **state)
@@ -683,6 +724,7 @@ int main(void)
         OPEN(a_replay_needs_no_disk),
         OPEN(the_log_stays_bounded),
         OPEN(a_checkpoint_that_cannot_flush_breaks_the_store),
+        OPEN(a_checkpoint_that_breaks_the_store_wakes_its_owner),
         OPEN(a_file_that_was_opened_by_somebody_else_is_not_written),
         OPEN(a_store_that_is_broken_from_outside_writes_nothing_more),
         OPEN(the_file_itself_refuses_sums_that_cannot_be),

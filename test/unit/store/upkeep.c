@@ -16,7 +16,8 @@
 #include "base/attr.h"
 #include "lib/test.h"
 #include "store/sqlite/backup.h"
-#include "store/sqlite/sqlite_internal.h"
+#include "store/sqlite/file_internal.h"
+#include "store/sqlite/rows_internal.h"
 #include "unit/store/fixture.h"
 
 static int setup(void **state)
@@ -122,6 +123,31 @@ static void the_restored_mode_outlives_the_process_until_it_is_over(void **state
                             "SELECT count(*) FROM meta WHERE key LIKE 'restored_over_%'"
                             " AND value = 'ops/anna: the listing is complete'"),
                      1);
+}
+
+/* A newest time is compared with the clock of the moment when the copy was put back. */
+static void the_clock_of_the_restored_mode_is_that_of_its_beginning(void **state)
+{
+    struct fixture *fixture = *state;
+    struct call call;
+    pay(fixture, &call, 1);
+    fixture->clock.wall_base_us -= IDEM_US_PER_DAY; /* It ran ahead, and does not any more. */
+    reopen(fixture, false);
+    assert_int_equal(fixture->store->opened_us, FIXTURE_START_US - IDEM_US_PER_DAY);
+    assert_int_equal(fixture->clock.wall_base_us, FIXTURE_START_US);
+
+    fixture->clock.wall_base_us -= IDEM_US_PER_DAY;
+    reopen(fixture, true);
+    assert_int_equal(fixture->store->opened_us, FIXTURE_START_US - IDEM_US_PER_DAY);
+    assert_int_equal(fixture->store->newest_us, FIXTURE_START_US);
+    fixture->clock.wall_base_us = FIXTURE_START_US + 7 * IDEM_US_PER_DAY;
+    reopen(fixture, false);
+    assert_int_equal(fixture->store->opened_us, FIXTURE_START_US - IDEM_US_PER_DAY);
+    assert_int_equal(fixture->store->newest_us, FIXTURE_START_US);
+
+    mark(fixture, IDEM_MARK_RESTORED_OVER, 0);
+    reopen(fixture, true); /* Another copy. */
+    assert_int_equal(fixture->store->opened_us, FIXTURE_START_US + 7 * IDEM_US_PER_DAY);
 }
 
 static void an_empty_store_was_not_restored(void **state)
@@ -241,6 +267,67 @@ static void a_value_that_we_never_wrote_breaks_the_store(void **state)
     pay_begin(fixture, &call, 1);
     assert_int_equal(fixture_run(fixture, &call, 1), IDEM_STORE_DOWN);
     expect_nothing_runs(fixture);
+}
+
+/* One bit of a number, as a disk loses it: the file's own checks do not see it. */
+static void a_number_that_is_no_word_of_ours_breaks_the_store(void **state)
+{
+    struct fixture *fixture = *state;
+    static const char *const flips[] = {
+        "UPDATE intents SET state = 0",
+        "UPDATE intents SET state = state + 64",
+        "UPDATE intents SET endpoint = endpoint + 64",
+        "UPDATE intents SET step = step + 1024",
+        "UPDATE intents SET problem = problem + 1024",
+        "UPDATE intents SET effect_kind = effect_kind + 64",
+        "UPDATE intents SET send_count = send_count + 64",
+        "UPDATE intents SET close_asked = close_asked + 2",
+        "UPDATE sends SET state = state + 64",
+        "UPDATE sends SET no = no + 64",
+        "UPDATE events SET kind = kind + 64",
+        "UPDATE events SET cause = 0",
+    };
+    for (size_t i = 0; i < IDEM_ARRAY_COUNT(flips); i++) {
+        struct call call;
+        char sql[160];
+        pay(fixture, &call, i);
+        (void)snprintf(sql, sizeof(sql), "PRAGMA ignore_check_constraints = ON; %s", flips[i]);
+        outside(fixture, sql);
+        struct idem_read *read = fixture_ask(fixture, IDEM_READ_ANY_OPERATION, "");
+        read->id = call.outcome.intent.id;
+        fixture_read(fixture);
+        if (read->answer != IDEM_STORE_DOWN) {
+            fail_msg("%s", flips[i]);
+        }
+        expect_nothing_runs(fixture);
+        fixture_deinit(fixture);
+        fixture_init(fixture, FIXTURE_SQLITE);
+        fixture_open(fixture);
+    }
+}
+
+static void text_that_is_not_there_is_not_empty(void **state)
+{
+    (void)state;
+    sqlite3 *handle = NULL;
+    sqlite3_stmt *statement = NULL;
+    struct idem_str text;
+    char memory[16];
+    struct idem_buf buf;
+    idem_buf_init(&buf, memory, sizeof(memory));
+    assert_int_equal(sqlite3_open(":memory:", &handle), SQLITE_OK);
+    assert_int_equal(sqlite3_prepare_v2(handle, "SELECT NULL, '', 'a'", -1, &statement, NULL),
+                     SQLITE_OK);
+    assert_int_equal(sqlite3_step(statement), SQLITE_ROW);
+    assert_false(idem_sqlite_read_text(statement, 0, &text));
+    assert_true(idem_sqlite_read_text(statement, 1, &text));
+    assert_int_equal(text.len, 0);
+    assert_true(idem_sqlite_read_text(statement, 2, &text));
+    EXPECT_TEXT(text, "a");
+    assert_int_equal(sqlite3_finalize(statement), SQLITE_OK);
+    assert_int_equal(idem_sqlite_value_read(handle, "SELECT ''", NULL, &buf), SQLITE_OK);
+    assert_int_equal(idem_sqlite_value_read(handle, "SELECT NULL", NULL, &buf), SQLITE_NOMEM);
+    assert_int_equal(sqlite3_close(handle), SQLITE_OK);
 }
 
 static void a_truncated_file_is_refused(void **state)
@@ -365,7 +452,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         UPKEEP(the_restored_mode_outlives_the_process_until_it_is_over),
+        UPKEEP(the_clock_of_the_restored_mode_is_that_of_its_beginning),
         UPKEEP(an_empty_store_was_not_restored),
+        UPKEEP(a_number_that_is_no_word_of_ours_breaks_the_store),
+        cmocka_unit_test(text_that_is_not_there_is_not_empty),
         UPKEEP(the_horizon_goes_forward_only),
         UPKEEP(a_clock_that_went_back_is_held_at_what_was_stored),
         UPKEEP(damage_that_a_write_meets_breaks_the_store),

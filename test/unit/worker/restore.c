@@ -14,6 +14,7 @@
 #include "unit/worker/process.h"
 
 #define MARGIN  (600 * SECOND)
+#define YEAR    (365 * IDEM_US_PER_DAY)
 #define EFFECTS 150
 #define AT_ONCE 32
 #define PAGES   3 /* Of EFFECTS. */
@@ -267,6 +268,173 @@ static void what_the_store_did_not_take_is_told_again(void **state)
     expect_all_known(EFFECTS);
 }
 
+/* ---- what the store was told, in order ---- */
+
+static size_t told[4 * EFFECTS]; /* Places in `listed`. */
+static size_t told_count;
+static size_t refused; /* This one is written, but nobody says so; EFFECTS: none. */
+static void (*submit_on)(struct idem_store *store, struct idem_store_batch *batch);
+
+static size_t place_of(const struct idem_scope *scope)
+{
+    for (size_t i = 0; i < harness.listed_count; i++) {
+        struct idem_scope other;
+        assert_true(idem_effect_id_scope(listed[i].effect_id, &other));
+        if (memcmp(&other, scope, sizeof(other)) == 0) {
+            return i;
+        }
+    }
+    return EFFECTS;
+}
+
+/* The memory store has run the batch when this returns. */
+static void submit_noted(struct idem_store *store, struct idem_store_batch *batch)
+{
+    submit_on(store, batch);
+    IDEM_LIST_FOREACH (node, &batch->items) {
+        struct idem_store_item *item = IDEM_CONTAINER_OF(node, struct idem_store_item, node);
+        if (item->command.kind == IDEM_COMMAND_EVIDENCE) {
+            told[told_count] = place_of(&item->command.scope);
+            item->answer = told[told_count] == refused ? IDEM_STORE_NOTHING : item->answer;
+            told_count += 1;
+        }
+    }
+}
+
+static void note_what_is_told(void)
+{
+    told_count = 0;
+    refused = EFFECTS;
+    submit_on = harness.wrapped.submit;
+    harness.wrapped.submit = submit_noted;
+}
+
+static void expect_told(size_t first, size_t end)
+{
+    assert_int_equal(told_count, end - first);
+    for (size_t i = 0; i < told_count; i++) {
+        assert_int_equal(told[i], first + i);
+    }
+}
+
+static void what_stands_behind_a_refused_effect_is_told_again_after_it(void **state)
+{
+    (void)state;
+    list_effects(10);
+    start();
+    note_what_is_told();
+    refused = 4;
+    process_pass(longest_way_us());
+    expect_told(0, 10);
+    assert_int_equal(process_wake_in(), SECOND);
+    told_count = 0;
+    process_pass(SECOND);
+    expect_told(4, 10);
+    assert_true(stats().restored);
+    refused = EFFECTS;
+    told_count = 0;
+    harness.mono_us += SECOND;
+    assert_int_equal(process_wake_in(), 0); /* It wants to be woken, not only to be late. */
+    process_go_on();
+    expect_told(4, 10);
+    assert_int_equal(stats().listed, 10);
+    assert_int_equal(stats().failures, 2);
+    assert_false(stats().restored);
+}
+
+static void a_page_that_goes_back_in_time_is_not_used(void **state)
+{
+    (void)state;
+    list_effects(EFFECTS);
+    int64_t happened_us = listed[harness.page_max].happened_us;
+    listed[harness.page_max].happened_us -= 1;
+    start();
+    process_pass(longest_way_us());
+    assert_int_equal(stats().listed, harness.page_max);
+    process_pass(IDEM_US_PER_DAY);
+    assert_int_equal(stats().listed, harness.page_max);
+    assert_true(stats().failures > 1);
+    assert_true(stats().restored);
+    listed[harness.page_max].happened_us = happened_us;
+    process_pass(IDEM_US_PER_DAY);
+    assert_int_equal(stats().listed, EFFECTS);
+    assert_false(stats().restored);
+    expect_all_known(EFFECTS);
+}
+
+/* ---- which clock, which providers ---- */
+
+/* A payment is in the copy, and since then the clock was set back by `us`. */
+static void copy_make(int64_t us)
+{
+    process.fixture.options.restored = false;
+    process_start();
+    assert_string_equal(pay("old"), "answer 201");
+    process_end();
+    harness.clock.wall_base_us -= us;
+    process.fixture.options.restored = true;
+}
+
+static void a_clock_that_once_ran_ahead_hides_nothing(void **state)
+{
+    (void)state;
+    copy_make(10 * YEAR);
+    harness.sends = 0;
+    list_effects(3);
+    start();
+    assert_int_equal(stats().from_us, 0);
+    process_pass(longest_way_us());
+    assert_int_equal(harness.listed_from_us, 0);
+    assert_int_equal(stats().listed, 3);
+    assert_false(stats().restored);
+    expect_all_known(3);
+}
+
+static void a_clock_that_is_a_little_ahead_is_not_believed(void **state)
+{
+    (void)state;
+    copy_make(300 * SECOND);
+    int64_t now_us = idem_clock_wall_us(&harness.clock);
+    start();
+    assert_int_equal(harness.store->opened_us, now_us);
+    assert_int_equal(stats().from_us, now_us - MARGIN);
+}
+
+static void ids_that_name_no_scope_keep_the_mode_for_an_operator(void **state)
+{
+    (void)state;
+    list_effects(3);
+    process_start();
+    harness.store->old_effect_ids = true;
+    process_start_restore();
+    assert_true(stats().needs_operator);
+    process_pass(longest_way_us());
+    assert_int_equal(stats().listed, 3);
+    process_pass(IDEM_US_PER_DAY);
+    assert_true(stats().restored);
+}
+
+static void payments_at_an_account_that_is_not_configured_any_more_keep_it_too(void **state)
+{
+    (void)state;
+    copy_make(0);
+    list_effects(3);
+    harness.entry.account = IDEM_STR("another");
+    start();
+    harness.reads_refused = 2;
+    process_go_on();
+    assert_int_equal(process_wake_in(), SECOND);
+    process_pass(SECOND);
+    assert_false(stats().needs_operator);
+    process_pass(SECOND);
+    assert_true(stats().needs_operator);
+    process_pass(longest_way_us());
+    assert_int_equal(stats().listed, 3);
+    process_pass(IDEM_US_PER_DAY);
+    assert_int_equal(harness.asked[IDEM_READ_PLACES], 3);
+    assert_true(stats().restored);
+}
+
 static void the_mark_is_repeated_until_it_is_durable(void **state)
 {
     (void)state;
@@ -394,6 +562,12 @@ int main(void)
         ON_MEMORY(ids_of_others_are_left_alone),
         ON_MEMORY(a_page_that_fails_is_asked_for_again_and_nothing_is_skipped),
         ON_MEMORY(what_the_store_did_not_take_is_told_again),
+        ON_MEMORY(what_stands_behind_a_refused_effect_is_told_again_after_it),
+        ON_MEMORY(a_page_that_goes_back_in_time_is_not_used),
+        ON_SQLITE(a_clock_that_once_ran_ahead_hides_nothing),
+        ON_SQLITE(a_clock_that_is_a_little_ahead_is_not_believed),
+        ON_MEMORY(ids_that_name_no_scope_keep_the_mode_for_an_operator),
+        ON_SQLITE(payments_at_an_account_that_is_not_configured_any_more_keep_it_too),
         ON_MEMORY(the_mark_is_repeated_until_it_is_durable),
         ON_MEMORY(a_provider_without_a_listing_keeps_the_mode_for_an_operator),
         ON_MEMORY(an_operator_may_end_the_mode_at_any_time),
