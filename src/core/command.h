@@ -149,6 +149,7 @@ enum idem_mark_kind {
 struct idem_mark {
     enum idem_mark_kind kind;
     int64_t value_us;
+    bool listed; /* RESTORED_OVER: every listing was read. Otherwise it is a person's word. */
     struct idem_str by;
     struct idem_str reason;
 };

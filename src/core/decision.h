@@ -24,7 +24,8 @@
  *
  *   intent        by scope (or by intent_row)
  *   sends         all of the intent, in order of `no`
- *   payment       of the intent; if the intent is absent: accept.payment_id
+ *   payment       of the intent; if the intent is absent: accept.payment_id, and if there is none
+ *                 such but a stub: the one that the stub acted on
  *   refund        of the intent
  *   order_holder  the payment of this principal that holds the order number: that of the intent's
  *                 payment, else accept.order_no. Read for payments.create only, while the intent is

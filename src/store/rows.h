@@ -29,6 +29,7 @@ enum idem_rows_step {
 #define IDEM_META_RESTORED      "restored"         /* "1": the mode lasts. */
 #define IDEM_META_RESTORED_FROM "restored_from_us" /* The newest time of the copy. */
 #define IDEM_META_RESTORED_AT   "restored_at_us"   /* The clock when it was put back. */
+#define IDEM_META_MEMORY_SINCE  "memory_since_us"  /* Before it something may be missing. */
 #define IDEM_META_RESTORED_OVER "restored_over_"   /* And the time: "who: why". */
 #define IDEM_META_OLD_EFFECTS   "old_effect_ids"   /* "1": made before ids named scopes. */
 

@@ -128,6 +128,18 @@ static bool payment_is_the_stubs(const struct idem_facts *facts, const struct id
            (command->kind == IDEM_COMMAND_RESOLVE || command_is_listing(command));
 }
 
+/*
+ * Its name went with the rows that the copy has missed: a payment that was found again has another
+ * one, which the retry of what was done to it cannot know.
+ */
+static bool request_names_a_lost_payment(const struct idem_facts *facts,
+                                         const struct idem_command *command)
+{
+    return command->kind == IDEM_COMMAND_ACCEPT && facts->intent.row == 0 &&
+           facts->payment.row == 0 && facts->stub.row != 0 &&
+           !idem_effect_kind_makes_payment(facts->stub.kind);
+}
+
 static enum idem_rows_step stub_payment_fetch(struct idem_run *run)
 {
     struct idem_scope scope = { .bytes = { 0 } };
@@ -153,6 +165,9 @@ static enum idem_rows_step payment_fetch(struct idem_run *run, const struct idem
         step = stub_payment_fetch(run);
     } else if (key.row != 0 || !idem_uid_is_zero(key.id)) {
         step = run->rows->ops->find_payment(run->rows, find, &key, &run->facts.payment);
+    }
+    if (step == IDEM_ROWS_OK && request_names_a_lost_payment(&run->facts, command)) {
+        step = stub_payment_fetch(run);
     }
     if (step == IDEM_ROWS_OK && run->facts.payment.row != 0) {
         idem_payment_check(&run->facts.payment);
@@ -481,6 +496,20 @@ static enum idem_rows_step horizon_apply(struct idem_run *run, int64_t value_us)
     return run->rows->ops->write_meta(run->rows, IDEM_META_REAP_HORIZON, idem_buf_str(&text));
 }
 
+/*
+ * Nobody has listed what the copy had missed: a request that was first sent before it was put back,
+ * and that it does not know, may have run.
+ */
+static enum idem_rows_step memory_gap_apply(struct idem_run *run)
+{
+    char memory[32];
+    struct idem_buf text;
+    idem_buf_init(&text, memory, sizeof(memory));
+    idem_buf_add_i64(&text, run->opening.restored_at_us);
+    run->memory_gap = true;
+    return run->rows->ops->write_meta(run->rows, IDEM_META_MEMORY_SINCE, idem_buf_str(&text));
+}
+
 /* The mode ends; by whom and why stays, under the time. */
 static enum idem_rows_step restored_over_apply(struct idem_run *run, int64_t now_us)
 {
@@ -497,6 +526,9 @@ static enum idem_rows_step restored_over_apply(struct idem_run *run, int64_t now
     run->restored_over = true;
     enum idem_rows_step step =
         run->rows->ops->write_meta(run->rows, IDEM_META_RESTORED, IDEM_STR("0"));
+    if (step == IDEM_ROWS_OK && !mark->listed && run->opening.restored_at_us > 0) {
+        step = memory_gap_apply(run);
+    }
     return step == IDEM_ROWS_OK ? run->rows->ops->write_meta(run->rows, name, idem_buf_str(&text))
                                 : step;
 }
@@ -557,10 +589,14 @@ static void knowledge_settle(struct idem_run *run, bool committed)
     if (committed) {
         run->stub_count += run->stubs_added;
         run->restored = run->restored && !run->restored_over;
+        if (run->memory_gap) {
+            run->opening.memory_since_us = run->opening.restored_at_us;
+        }
         run->freed = run->freed || run->freeing;
     }
     run->stubs_added = 0;
     run->restored_over = false;
+    run->memory_gap = false;
     run->freeing = false;
 }
 

@@ -25,6 +25,7 @@ struct idem_run_opening {
     int64_t incarnation;
     int64_t memory_since_us; /* Wall time since when the store has records; 0: not known. */
     int64_t stub_count;      /* How many stubs it has. */
+    int64_t restored_at_us;  /* When it was put back; 0: never. */
     bool restored;           /* It is an older copy, and what that missed is not known yet. */
 };
 
@@ -40,6 +41,7 @@ struct idem_run {
     /* What the open transaction changes of it. */
     int64_t stubs_added;
     bool restored_over;
+    bool memory_gap; /* The mode ended without the listings. */
     bool freeing;
     struct idem_facts facts;
     struct idem_decision decision;

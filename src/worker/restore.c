@@ -414,6 +414,7 @@ static void begin_mark(struct idem_restore *restore)
         .mark = {
             .kind = IDEM_MARK_RESTORED_OVER,
             .value_us = idem_clock_wall_us(restore->options.clock),
+            .listed = true,
             .by = IDEM_STR("service"),
             .reason = IDEM_STR("every provider's listing was read"),
         },

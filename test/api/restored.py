@@ -12,10 +12,12 @@ The sandbox's ledger counts executions and is the judge. Usage: restored.py IDEM
 """
 
 import contextlib
+import email.utils
 import pathlib
 import shutil
 import sqlite3
 import sys
+import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
 import harness  # noqa: E402
@@ -183,7 +185,9 @@ def whole_life(idem):
         found = again.json()
         assert (found["captured"], found["refunded"]) == ("100.00", "30.00"), found
         lost = world.post(f"/v1/payments/{made['id']}/capture", "c-1", {})
-        assert lost.status in (202, 404), "its old name is gone; it is not sent again"
+        assert (lost.status, lost.json()["id"]) == (200, found["id"]), "under its old name too"
+        lost = world.post(f"/v1/payments/{made['id']}/refunds", "r-1", {"amount": "30.00"})
+        assert (lost.status, lost.json()["amount"]) == (201, "30.00"), lost
         twice = world.post(f"/v1/payments/{found['id']}/capture", "c-2", {})
         assert twice.status == 409, twice
         more = world.post(f"/v1/payments/{found['id']}/refunds", "r-2", {"amount": "80.00"})
@@ -335,13 +339,18 @@ def without_listing(idem):
         shown = world.command("status")
         assert shown.returncode == 0 and "needs_operator" in shown.stdout, shown
         assert world.command("status", "--end-restored").returncode == 2, "not without a reason"
+        before = email.utils.formatdate(time.time() - 5, usegmt=True)
         ended = world.command("status", "--end-restored", "--reason", "compared by hand")
         assert ended.returncode == 0, ended
         wait_over(world)
+        old = pay(world, "k-0", "order-0", headers=[("Repeatability-First-Sent", before)])
+        assert (old.status, problem(old)) == (412, "too-old"), "it may have run"
         assert pay(world, "k-1", "order-1").status == 201
         world.kill()
         world.start()
         assert not restored(world)
+        old = pay(world, "k-0", "order-0", headers=[("Repeatability-First-Sent", before)])
+        assert (old.status, problem(old)) == (412, "too-old"), "also after a restart"
     finally:
         world.close()
 

@@ -94,6 +94,7 @@ enum idem_err idem_memory_open(const struct idem_store_options *options,
     struct idem_run_opening opening = {
         .incarnation = memory->base.incarnation,
         .memory_since_us = idem_clock_wall_us(options->clock),
+        .restored_at_us = options->restored ? idem_clock_wall_us(options->clock) : 0,
         .restored = options->restored,
     };
     idem_run_init(&memory->run, &memory->rows.rows, &memory->base.options, opening);

@@ -150,6 +150,7 @@ static enum idem_err meta_number(sqlite3 *handle,
 static enum idem_err knowledge_read(struct idem_sqlite_file *file, struct idem_error *reterr)
 {
     int64_t restored = 0;
+    int64_t memory_since_us = 0;
     int64_t old_effect_ids = 0;
     const struct {
         const char *name;
@@ -159,6 +160,7 @@ static enum idem_err knowledge_read(struct idem_sqlite_file *file, struct idem_e
         { IDEM_META_REAP_HORIZON, &file->horizon_us },
         { IDEM_META_RESTORED_FROM, &file->restored_from_us },
         { IDEM_META_RESTORED_AT, &file->restored_at_us },
+        { IDEM_META_MEMORY_SINCE, &memory_since_us },
         { IDEM_META_RESTORED, &restored },
         { IDEM_META_OLD_EFFECTS, &old_effect_ids },
     };
@@ -167,6 +169,7 @@ static enum idem_err knowledge_read(struct idem_sqlite_file *file, struct idem_e
         err = meta_number(file->writer, numbers[i].name, numbers[i].number, reterr);
     }
     file->restored = restored != 0;
+    file->memory_since_us = memory_since_us > file->created_us ? memory_since_us : file->created_us;
     file->old_effect_ids = old_effect_ids != 0;
     int rc = err == IDEM_OK ? idem_sqlite_value_read(file->writer, "SELECT count(*) FROM stubs",
                                                      &file->stub_count, NULL)

@@ -334,7 +334,8 @@ enum idem_err idem_sqlite_open(const char *path,
         marks_note(sqlite);
         struct idem_run_opening opening = {
             .incarnation = sqlite->file.incarnation,
-            .memory_since_us = sqlite->file.created_us,
+            .memory_since_us = sqlite->file.memory_since_us,
+            .restored_at_us = sqlite->file.restored_at_us,
             .stub_count = sqlite->file.stub_count,
             .restored = sqlite->file.restored,
         };
