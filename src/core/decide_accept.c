@@ -162,7 +162,7 @@ static void create_payment(struct idem_turn *turn)
 static enum idem_problem wanted_amount(const struct idem_turn *turn, int64_t *ret_minor)
 {
     const struct idem_accept *accept = &turn->command->accept;
-    const struct idem_payment *payment = &turn->facts->payment;
+    const struct idem_payment *payment = turn->payment;
     bool is_refund = accept->endpoint == IDEM_ENDPOINT_REFUNDS_CREATE;
     if (accept->endpoint == IDEM_ENDPOINT_PAYMENTS_CANCEL || accept->amount_text.len == 0) {
         int64_t left =
@@ -176,6 +176,29 @@ static enum idem_problem wanted_amount(const struct idem_turn *turn, int64_t *re
         return IDEM_PROBLEM_AMOUNT_INVALID;
     }
     return IDEM_PROBLEM_NONE;
+}
+
+/*
+ * What the provider did to the payment, and this copy had missed, counts before anything new does.
+ * False: some of it does not fit yet, so nobody can say how much is left.
+ */
+static bool stubs_are_counted(struct idem_turn *turn)
+{
+    const struct idem_facts *facts = turn->facts;
+    enum idem_payment_state from = turn->payment->state;
+    bool waiting = facts->payment_stubs_full;
+    for (size_t i = 0; i < facts->payment_stub_count; i++) {
+        waiting = waiting || !facts->payment_stubs[i].applied;
+    }
+    if (!waiting) {
+        return true;
+    }
+    idem_decide_apply_stubs(turn);
+    if (turn->decision->payment_stubs_applied) {
+        idem_turn_write_payment(turn);
+        idem_turn_payment_moved(turn, from);
+    }
+    return turn->decision->payment_stubs_applied;
 }
 
 static void act_on_payment(struct idem_turn *turn)
@@ -199,7 +222,8 @@ static void act_on_payment(struct idem_turn *turn)
         .region = payment->region,
     };
     const struct idem_provider_rules *provider = idem_rules_place(turn->rules, &place);
-    if (provider == NULL) { /* Taken out of the configuration; nothing can be sent. */
+    /* Taken out of the configuration, so nothing can be sent; or nobody knows what is left. */
+    if (provider == NULL || !stubs_are_counted(turn)) {
         *turn->intent = turn->facts->intent;
         idem_turn_reply(turn, IDEM_PROBLEM_UNAVAILABLE, false);
         return;
@@ -252,7 +276,8 @@ static void reclaim(struct idem_turn *turn)
 {
     struct idem_intent *intent = turn->intent;
     const struct idem_provider_rules *provider = idem_rules_place(turn->rules, &intent->effect);
-    if (provider == NULL) {
+    bool acts = intent->endpoint != IDEM_ENDPOINT_PAYMENTS_CREATE;
+    if (provider == NULL || (acts && !stubs_are_counted(turn))) {
         idem_turn_reply(turn, IDEM_PROBLEM_UNAVAILABLE, false);
         return;
     }

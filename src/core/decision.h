@@ -38,8 +38,9 @@
  *   order_stub    the stub of a payment, of another scope, that has the order number, at whatever
  *                 entry. Read for payments.create only: while the intent is absent or RELEASED, and
  *                 for DUE, which may send
- *   payment_stubs stubs that act on the payment that this intent makes, oldest first; more than
- *                 IDEM_PAYMENT_STUBS_MAX: payment_stubs_full
+ *   payment_stubs stubs that act on the payment that this intent makes or, for an ACCEPT and while
+ *                 it is RELEASED, acts on; oldest first; more than IDEM_PAYMENT_STUBS_MAX:
+ *                 payment_stubs_full
  *   cases_open    bit 1 << kind for every kind of which the intent has an open case. Read for REAP,
  *                 and for evidence about what is final
  *   credential    by id, for CREDENTIAL; secret_taken: another row, revoked or not, has its secret

@@ -279,12 +279,17 @@ static enum idem_rows_step stub_fetch(struct idem_run *run, const struct idem_co
     return run->rows->ops->find_stub(run->rows, IDEM_FIND_BY_SCOPE, &key, &run->facts.stub);
 }
 
-/* The effect id of the payment that this command may make; empty if it makes none. */
-static struct idem_str made_effect_id(const struct idem_facts *facts)
+/* The effect id of the payment that this command may make, or act on; empty: there is none. */
+static struct idem_str payment_effect_id(const struct idem_facts *facts,
+                                         const struct idem_command *command)
 {
+    enum idem_endpoint endpoint = endpoint_starting(facts, command);
     const struct idem_effect *effect = &facts->intent.effect;
     if (facts->stub.row != 0) {
         return facts->stub.effect_id;
+    }
+    if (endpoint > IDEM_ENDPOINT_PAYMENTS_CREATE && facts->payment.row != 0) {
+        return facts->payment.effect_id;
     }
     bool makes =
         !idem_intent_is_final(facts->intent.state) && idem_effect_kind_makes_payment(effect->kind);
@@ -294,7 +299,7 @@ static struct idem_str made_effect_id(const struct idem_facts *facts)
 static enum idem_rows_step other_stubs_fetch(struct idem_run *run,
                                              const struct idem_command *command)
 {
-    struct idem_str effect_id = made_effect_id(&run->facts);
+    struct idem_str effect_id = payment_effect_id(&run->facts, command);
     if (!has_stubs(run)) {
         return IDEM_ROWS_OK;
     }
@@ -474,7 +479,7 @@ static enum idem_rows_step stub_apply(struct idem_run *run)
         run->stubs_added -= 1;
     }
     if (step == IDEM_ROWS_OK && decision->payment_stubs_applied) {
-        step = ops->apply_stubs(run->rows, decision->intent.row.effect.id);
+        step = ops->apply_stubs(run->rows, decision->payment.row.effect_id);
     }
     return step;
 }

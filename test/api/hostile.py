@@ -11,6 +11,7 @@ marked (nginx). Usage: hostile.py IDEM [part of a test's name ...]
 """
 
 import contextlib
+import json
 import os
 import pathlib
 import resource
@@ -1135,7 +1136,7 @@ def idle_flood(idem):
     wanted = 20000
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    count = min(wanted, hard - 300)
+    count = min(wanted, hard - 600)  # Some are kept for the store and the providers.
     idle_s = 8
     with edge(idem, limits={"connections": count + 10},
               timings={"idle_timeout_ms": idle_s * 1000}) as world:
@@ -1167,6 +1168,29 @@ def idle_flood(idem):
         world.expect_honest()
 
 
+def few_descriptors(idem):
+    """Callers who take every descriptor there is leave enough for the payments of those inside"""
+    world = World(idem, {"wait_ms": 3000}, start=False)
+    crowd = []
+    try:
+        world.start_sandbox()
+        world.start(prepare=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (700, 700)))
+        assert "few-descriptors" in world.log_text()
+        inside = harness.Connection(world.port)
+        crowd = [socket.create_connection(("127.0.0.1", world.port)) for _ in range(800)]
+        for number in range(20):
+            body = json.dumps(harness.payment(f"order-{number}")).encode()
+            headers = [("Authorization", f"Bearer {harness.BEARER}"),
+                       ("Idempotency-Key", f"k-{number}"), ("Content-Type", "application/json")]
+            inside.send(harness.encode("POST", "/v1/payments", headers, body))
+            assert inside.receive().status == 201
+        inside.close()
+    finally:
+        for connection in crowd:
+            connection.close()
+        world.close()
+
+
 TESTS = [
     *[table_test(make) for make in TABLES],
     served_rows,
@@ -1186,6 +1210,7 @@ TESTS = [
     pipelined,
     flood_of_requests,
     idle_flood,
+    few_descriptors,
 ]
 
 if __name__ == "__main__":

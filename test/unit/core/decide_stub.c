@@ -146,16 +146,35 @@ static void without_room_the_sums_stay(void **state)
     (void)state;
     scene.manual = true;
     scene_paid(&scene, "p", "dedup", IDEM_CAPTURE_MANUAL);
+    (void)act("void", IDEM_ENDPOINT_PAYMENTS_CANCEL, ""); /* It is on its way. */
     found(of_payment("k", IDEM_EFFECT_KIND_CAPTURE, "p", 10001));
     found(of_payment("r", IDEM_EFFECT_KIND_REFUND, "p", 1));
     found(of_payment("c", IDEM_EFFECT_KIND_CHARGE, "p", 1)); /* It would make one. */
     assert_false(scene_stub(&scene, "k")->applied);
     assert_false(scene_stub(&scene, "r")->applied);
     assert_false(scene_stub(&scene, "c")->applied);
-    (void)act("void", IDEM_ENDPOINT_PAYMENTS_CANCEL, ""); /* It is on its way. */
     found(of_payment("v", IDEM_EFFECT_KIND_CANCEL, "p", 10000));
     assert_false(scene_stub(&scene, "v")->applied);
     assert_int_equal(scene_payment(&scene, "p")->captured_minor, 0);
+}
+
+static void nothing_new_is_done_while_a_sum_is_not_counted(void **state)
+{
+    (void)state;
+    scene_paid(&scene, "p", "dedup", IDEM_CAPTURE_AUTOMATIC);
+    (void)act("a", IDEM_ENDPOINT_REFUNDS_CREATE, "60.00");
+    found(of_payment("b", IDEM_EFFECT_KIND_REFUND, "p", 5000)); /* The other one may have gone. */
+    assert_false(scene_stub(&scene, "b")->applied);
+    struct idem_release release = act("c", IDEM_ENDPOINT_REFUNDS_CREATE, "10.00");
+    assert_int_equal(release.problem, IDEM_PROBLEM_UNAVAILABLE); /* 40 or none may be left. */
+    assert_int_equal(scene.decision.intent.write, IDEM_WRITE_NONE);
+    (void)sent("a", IDEM_OUTCOME_REFUSED_FINAL);
+    release = act("c", IDEM_ENDPOINT_REFUNDS_CREATE, "50.01"); /* Now it is counted first. */
+    assert_true(scene_stub(&scene, "b")->applied);
+    assert_int_equal(scene_payment(&scene, "p")->refunded_minor, 5000);
+    EXPECT_STATE(&scene, "c", "failed");
+    (void)act("d", IDEM_ENDPOINT_REFUNDS_CREATE, "50.00");
+    EXPECT_STATE(&scene, "d", "dispatched");
 }
 
 static void listed_again_it_moves_the_sums_that_now_have_room(void **state)
@@ -590,6 +609,7 @@ int main(void)
         SCENE_TEST(a_refund_of_a_known_payment_moves_its_sums_once),
         SCENE_TEST(captures_and_a_cancel_of_a_known_payment_move_its_sums),
         SCENE_TEST(without_room_the_sums_stay),
+        SCENE_TEST(nothing_new_is_done_while_a_sum_is_not_counted),
         SCENE_TEST(listed_again_it_moves_the_sums_that_now_have_room),
         SCENE_TEST(listed_again_it_moves_the_sums_while_it_is_parked_too),
         SCENE_TEST(what_speaks_of_another_place_or_money_moves_nothing),

@@ -305,7 +305,7 @@ static void put_beside(struct scene *scene, const struct idem_decision *decision
         put_stub(scene, decision);
     }
     if (decision->payment_stubs_applied) {
-        put_payment_stubs(scene, decision->intent.row.effect.id);
+        put_payment_stubs(scene, decision->payment.row.effect_id);
     }
     if (decision->credential.write != IDEM_WRITE_NONE) {
         put_credential(scene, &decision->credential);

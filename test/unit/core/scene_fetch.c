@@ -71,15 +71,13 @@ struct idem_stub scene_order_stub(const struct scene *scene,
     return (struct idem_stub){ .row = 0 };
 }
 
-static void fetch_payment_stubs(const struct scene *scene, struct idem_facts *facts)
+static void fetch_stubs_on(const struct scene *scene,
+                           struct idem_str effect_id,
+                           struct idem_facts *facts)
 {
-    const struct idem_effect *effect = &facts->intent.effect;
-    bool makes =
-        idem_effect_kind_makes_payment(effect->kind) && !idem_intent_is_final(facts->intent.state);
-    struct idem_str made = facts->stub.row != 0 ? facts->stub.effect_id : effect->id;
-    for (size_t i = 0; i < scene->stub_count && (facts->stub.row != 0 || makes); i++) {
+    for (size_t i = 0; i < scene->stub_count && effect_id.len > 0; i++) {
         const struct idem_stub *stub = &scene->stubs[i];
-        if (stub->row == 0 || !idem_str_equal(stub->payment_effect_id, made)) {
+        if (stub->row == 0 || !idem_str_equal(stub->payment_effect_id, effect_id)) {
             continue;
         }
         if (facts->payment_stub_count == IDEM_PAYMENT_STUBS_MAX) {
@@ -88,6 +86,23 @@ static void fetch_payment_stubs(const struct scene *scene, struct idem_facts *fa
         }
         facts->payment_stubs[facts->payment_stub_count] = *stub;
         facts->payment_stub_count += 1;
+    }
+}
+
+/* On the payment that the command may make, or act on: `starting` may take its reservation. */
+static void fetch_payment_stubs(const struct scene *scene,
+                                enum idem_endpoint starting,
+                                struct idem_facts *facts)
+{
+    const struct idem_effect *effect = &facts->intent.effect;
+    bool makes =
+        idem_effect_kind_makes_payment(effect->kind) && !idem_intent_is_final(facts->intent.state);
+    if (facts->stub.row != 0) {
+        fetch_stubs_on(scene, facts->stub.effect_id, facts);
+    } else if (starting > IDEM_ENDPOINT_PAYMENTS_CREATE && facts->payment.row != 0) {
+        fetch_stubs_on(scene, facts->payment.effect_id, facts);
+    } else if (makes) {
+        fetch_stubs_on(scene, effect->id, facts);
     }
 }
 
@@ -136,7 +151,6 @@ static void fetch_present(struct scene *scene,
     facts->send_count = intent->send_count;
     memcpy(facts->sends, intent->sends, sizeof(facts->sends));
     fetch_payment(scene, command, facts);
-    fetch_payment_stubs(scene, facts);
     if (intent->row.refund_row != 0) {
         facts->refund = scene->refunds[intent->row.refund_row - 1];
     }
@@ -148,6 +162,7 @@ static void fetch_present(struct scene *scene,
     bool holds_nothing =
         intent->row.state == IDEM_INTENT_PARKED && intent->row.problem == IDEM_PROBLEM_NOT_EXECUTED;
     bool starts_again = intent->row.state == IDEM_INTENT_RELEASED || holds_nothing;
+    fetch_payment_stubs(scene, starts_again ? intent->row.endpoint : IDEM_ENDPOINT_NONE, facts);
     if (is_create && (starts_again || command->kind == IDEM_COMMAND_DUE)) {
         facts->order_stub = scene_order_stub(scene, &command->scope, facts->payment.order_no);
     }
@@ -183,12 +198,12 @@ static void fetch_absent(struct scene *scene,
                          struct idem_facts *facts)
 {
     const struct idem_accept *accept = &command->accept;
-    fetch_payment_stubs(scene, facts);
     for (size_t i = 0; i < scene->payment_count; i++) {
         if (idem_uid_equal(scene->payments[i].id, accept->payment_id)) {
             facts->payment = scene->payments[i];
         }
     }
+    fetch_payment_stubs(scene, accept->endpoint, facts);
     if (accept->endpoint == IDEM_ENDPOINT_PAYMENTS_CREATE) {
         facts->order_holder = scene_order_holder(scene, accept->principal, accept->order_no);
         facts->order_stub = scene_order_stub(scene, &command->scope, accept->order_no);
