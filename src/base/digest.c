@@ -153,6 +153,17 @@ void idem_base32_print(const uint8_t *data, size_t size, size_t len, struct idem
     }
 }
 
+/* The five bits of `digit`; false: it is not of the alphabet. */
+static bool base32_digit(char digit, uint32_t *ret_bits)
+{
+    const char *at = digit != '\0' ? strchr(base32_digits, digit) : NULL;
+    if (at == NULL) {
+        return false;
+    }
+    *ret_bits = (uint32_t)(at - base32_digits);
+    return true;
+}
+
 bool idem_base32_read(struct idem_str text, uint8_t *ret_data, size_t size)
 {
     uint32_t bits = 0;
@@ -160,13 +171,11 @@ bool idem_base32_read(struct idem_str text, uint8_t *ret_data, size_t size)
     size_t next = 0;
     for (size_t i = 0; i < size; i++) {
         while (bit_count < 8) {
-            const char *digit = next < text.len && text.data[next] != '\0'
-                                    ? strchr(base32_digits, text.data[next])
-                                    : NULL;
-            if (digit == NULL) {
+            uint32_t five = 0;
+            if (next >= text.len || !base32_digit(text.data[next], &five)) {
                 return false;
             }
-            bits = bits << 5 | (uint32_t)(digit - base32_digits);
+            bits = bits << 5 | five;
             next += 1;
             bit_count += 5;
         }

@@ -155,22 +155,29 @@ static size_t column_width(const struct idem_table_view *table, size_t column)
     return width;
 }
 
+static bool row_print(const struct idem_table_view *table,
+                      size_t row,
+                      const size_t widths[IDEM_TABLE_COLUMNS])
+{
+    for (size_t i = 0; i < table->columns; i++) {
+        struct idem_str cell = table->cells[row][i];
+        bool last = i == table->columns - 1;
+        int width = last ? 0 : (int)widths[i] + 2;
+        if (printf("%-*.*s", width, (int)cell.len, cell.len > 0 ? cell.data : "") < 0) {
+            return false;
+        }
+    }
+    return putchar('\n') != EOF;
+}
+
 enum idem_exit idem_table_print(const struct idem_table_view *table)
 {
-    size_t widths[IDEM_TABLE_COLUMNS];
+    size_t widths[IDEM_TABLE_COLUMNS] = { 0 };
     for (size_t i = 0; i < table->columns; i++) {
         widths[i] = column_width(table, i);
     }
     for (size_t i = 0; i < table->rows; i++) {
-        for (size_t j = 0; j < table->columns; j++) {
-            struct idem_str cell = table->cells[i][j];
-            bool last = j == table->columns - 1;
-            int width = last ? 0 : (int)widths[j] + 2;
-            if (printf("%-*.*s", width, (int)cell.len, cell.len > 0 ? cell.data : "") < 0) {
-                return IDEM_EXIT_OTHER;
-            }
-        }
-        if (putchar('\n') == EOF) {
+        if (!row_print(table, i, widths)) {
             return IDEM_EXIT_OTHER;
         }
     }

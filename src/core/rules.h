@@ -46,9 +46,9 @@ struct idem_provider_rules {
     struct idem_str account;
     struct idem_str region;
     enum idem_partial_capture partial_capture;
+    bool listing;               /* What happened can be listed by time. */
     int64_t request_timeout_us; /* One call, from connecting to the last byte of the answer. */
     int64_t settle_us; /* After send_not_after plus the timeout, how long until it is seen. */
-    bool listing;      /* What happened can be listed by time. */
     struct idem_capability capability[IDEM_EFFECT_KIND_COUNT];
 
     /*

@@ -107,23 +107,30 @@ static void acts_tell(struct idem_service *service)
     } while (count == IDEM_ARRAY_COUNT(acts));
 }
 
+/* How many there were; the ring may have more. */
+static size_t news_tell(struct idem_service *service)
+{
+    struct idem_news news[NEWS_AT_ONCE];
+    bool every = service->config->log == IDEM_CONFIG_LOG_OPERATIONS;
+    uint64_t lost = 0;
+    size_t count = idem_engine_take_news(service->engine, news, NEWS_AT_ONCE, &lost);
+    for (size_t i = 0; i < count; i++) {
+        bool is_usual = news[i].kind == IDEM_NEWS_ENDED && news[i].unknown_us == 0;
+        if (every || !is_usual) {
+            tell(&news[i]);
+        }
+    }
+    if (lost > 0) {
+        idem_log(IDEM_LOG_WARN, "log-lines-lost", &IDEM_LOG_NUMBER("count", (int64_t)lost), 1);
+    }
+    return count;
+}
+
 void idem_service_tell_news(struct idem_service *service)
 {
     acts_tell(service);
-    struct idem_news news[NEWS_AT_ONCE];
-    bool every = service->config->log == IDEM_CONFIG_LOG_OPERATIONS;
     size_t count = 0;
     do {
-        uint64_t lost = 0;
-        count = idem_engine_take_news(service->engine, news, NEWS_AT_ONCE, &lost);
-        for (size_t i = 0; i < count; i++) {
-            bool is_usual = news[i].kind == IDEM_NEWS_ENDED && news[i].unknown_us == 0;
-            if (every || !is_usual) {
-                tell(&news[i]);
-            }
-        }
-        if (lost > 0) {
-            idem_log(IDEM_LOG_WARN, "log-lines-lost", &IDEM_LOG_NUMBER("count", (int64_t)lost), 1);
-        }
+        count = news_tell(service);
     } while (count == NEWS_AT_ONCE);
 }

@@ -173,14 +173,14 @@ enum idem_news_kind {
 };
 
 struct idem_news {
-    enum idem_news_kind kind;
     struct idem_uid id; /* The operation's public name. */
+    int64_t age_us;     /* Since its claim. */
+    int64_t unknown_us; /* How long its outcome was not known; 0: it always was. */
+    enum idem_news_kind kind;
     enum idem_endpoint endpoint;
     enum idem_intent_state state;
     enum idem_problem problem;  /* Of an end; NONE: it succeeded. */
     enum idem_case_kind opened; /* CASE. */
-    int64_t age_us;             /* Since its claim. */
-    int64_t unknown_us;         /* How long its outcome was not known; 0: it always was. */
     char entry[IDEM_ENTRY_MAX + 1];
     char trace[IDEM_TRACE_MAX + 1];
 };

@@ -169,7 +169,7 @@ static void nothing_new_is_done_while_a_sum_is_not_counted(void **state)
     assert_int_equal(release.problem, IDEM_PROBLEM_UNAVAILABLE); /* 40 or none may be left. */
     assert_int_equal(scene.decision.intent.write, IDEM_WRITE_NONE);
     (void)sent("a", IDEM_OUTCOME_REFUSED_FINAL);
-    release = act("c", IDEM_ENDPOINT_REFUNDS_CREATE, "50.01"); /* Now it is counted first. */
+    (void)act("c", IDEM_ENDPOINT_REFUNDS_CREATE, "50.01"); /* Now it is counted first. */
     assert_true(scene_stub(&scene, "b")->applied);
     assert_int_equal(scene_payment(&scene, "p")->refunded_minor, 5000);
     EXPECT_STATE(&scene, "c", "failed");
