@@ -168,19 +168,19 @@ bool idem_base32_read(struct idem_str text, uint8_t *ret_data, size_t size)
 {
     uint32_t bits = 0;
     unsigned bit_count = 0;
-    size_t next = 0;
-    for (size_t i = 0; i < size; i++) {
-        while (bit_count < 8) {
-            uint32_t five = 0;
-            if (next >= text.len || !base32_digit(text.data[next], &five)) {
-                return false;
-            }
-            bits = bits << 5 | five;
-            next += 1;
-            bit_count += 5;
+    size_t done = 0;
+    for (size_t i = 0; i < text.len && done < size; i++) {
+        uint32_t five = 0;
+        if (!base32_digit(text.data[i], &five)) {
+            return false;
         }
-        bit_count -= 8;
-        ret_data[i] = (uint8_t)(bits >> bit_count & 0xff);
+        bits = bits << 5 | five;
+        bit_count += 5;
+        if (bit_count >= 8) {
+            bit_count -= 8;
+            ret_data[done] = (uint8_t)(bits >> bit_count & 0xff);
+            done += 1;
+        }
     }
-    return true;
+    return done == size;
 }
