@@ -396,6 +396,14 @@ static void port_cancel(struct idem_port *port, struct idem_call *call)
     idem_http_client_cancel(http_port_from(port)->client, &carrier->http);
 }
 
+static void port_cancel_listing(struct idem_port *port, struct idem_listing *listing)
+{
+    struct http_port *http = http_port_from(port);
+    if (http->lister.listing == listing) { /* Otherwise it has ended, and waits to be reaped. */
+        idem_http_client_cancel(http->client, &http->lister.http);
+    }
+}
+
 static void port_destroy(struct idem_port *port)
 {
     struct http_port *http = http_port_from(port);
@@ -414,6 +422,7 @@ static const struct idem_port_ops http_port_ops = {
     .cancel = port_cancel,
     .list = port_list,
     .reap_listings = port_reap_listings,
+    .cancel_listing = port_cancel_listing,
     .destroy = port_destroy,
 };
 

@@ -63,6 +63,13 @@ void idem_port_reap_listings(struct idem_port *port, struct idem_list *ret_done)
     }
 }
 
+void idem_port_cancel_listing(struct idem_port *port, struct idem_listing *listing)
+{
+    if (port->ops->cancel_listing != NULL) {
+        port->ops->cancel_listing(port, listing);
+    }
+}
+
 void idem_port_destroy(struct idem_port *port)
 {
     if (port != NULL) {

@@ -89,6 +89,7 @@ struct idem_port_ops {
     /* Both NULL: this port lists nothing. */
     enum idem_err (*list)(struct idem_port *port, struct idem_listing *listing);
     void (*reap_listings)(struct idem_port *port, struct idem_list *ret_done);
+    void (*cancel_listing)(struct idem_port *port, struct idem_listing *listing);
     void (*destroy)(struct idem_port *port);
 };
 
@@ -111,6 +112,9 @@ void idem_port_cancel(struct idem_port *port, struct idem_call *call);
 enum idem_err idem_port_list(struct idem_port *port, struct idem_listing *listing) IDEM_MUST_CHECK;
 
 void idem_port_reap_listings(struct idem_port *port, struct idem_list *ret_done);
+
+/* Ends it now, for a process that stops: it is reaped as any other, not answered. */
+void idem_port_cancel_listing(struct idem_port *port, struct idem_listing *listing);
 
 /* All calls and listings were reaped. Accepts NULL. */
 void idem_port_destroy(struct idem_port *port);

@@ -518,6 +518,9 @@ struct idem_restore_stats idem_restore_stats(const struct idem_restore *restore)
 void idem_restore_stop(struct idem_restore *restore)
 {
     restore->stopped = true;
+    if (restore->state == RESTORE_LISTING) { /* A stop does not wait for a provider. */
+        idem_port_cancel_listing(restore->options.port, &restore->listing);
+    }
 }
 
 bool idem_restore_idle(const struct idem_restore *restore)

@@ -355,10 +355,38 @@ def without_listing(idem):
         world.close()
 
 
+def stops_while_listing(idem):
+    """A stop in the middle of a listing that does not come does not wait for the provider"""
+    slow = {"lease_ms": 9000, "request_timeout_ms": 7000, "settle_ms": 0}
+    world = World(idem, {**PLAIN, **slow})
+    try:
+        assert pay(world, "old", "order-old").status == 201
+        copy_take(world)
+        world.start()
+        assert pay(world, "k-1", "order-1", method="tok_list_slow_6").status == 201
+        world.kill()
+        copy_put_back(world)
+        world.start(arguments=["--restored"])
+        world.wait_until(
+            lambda: any(effect["listings"] > 0 for effect in world.ledger()["effects"]),
+            "a page is asked for",
+        )
+        began = time.monotonic()
+        assert world.stop() == 0
+        assert time.monotonic() - began < 5, "it waited for the page"
+        world.start()
+        wait_over(world)
+        assert pay(world, "k-1", "order-1", method="tok_list_slow_6").status == 201
+        assert executions(world, order_no="order-1") == 1
+    finally:
+        world.close()
+
+
 if __name__ == "__main__":
     harness.run(
         [
             same_key,
+            stops_while_listing,
             money_back,
             whole_life,
             open_in_the_copy,

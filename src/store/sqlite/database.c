@@ -170,7 +170,7 @@ enum idem_err idem_sqlite_writer_setup(sqlite3 *handle, bool is_new, struct idem
     }
     return idem_sqlite_database_exec(handle,
                                      "PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0;"
-                                     "PRAGMA temp_store = MEMORY;",
+                                     "PRAGMA temp_store = MEMORY; PRAGMA secure_delete = ON;",
                                      "cannot set up the store", reterr);
 }
 
