@@ -17,10 +17,11 @@ tidy: # The part of check that reads the sources
 
 format: # Rewrites the C sources in the one style
 	@tools/install-deps check
-	@find src include test sim bench -name '*.[ch]' -print0 | xargs -0 clang-format-14 -i
+	@find src include test sim bench examples -name '*.[ch]' -print0 | xargs -0 clang-format-14 -i
 
-install: # What `make build` made, below $(DESTDIR)$(PREFIX)
-	@DESTDIR='$(DESTDIR)' PREFIX='$(or $(PREFIX),/usr/local)' tools/install build/idem
+install: # What `make build` made, below $(DESTDIR)$(PREFIX); the library in $(LIBDIR) of it
+	@DESTDIR='$(DESTDIR)' PREFIX='$(or $(PREFIX),/usr/local)' LIBDIR='$(or $(LIBDIR),lib)' \
+		tools/install build
 
 deb: build # A Debian package, in build/deb
 	@tools/make-deb

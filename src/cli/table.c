@@ -117,6 +117,24 @@ static void span_print(int64_t us, struct idem_buf *buf)
     }
 }
 
+void idem_table_add_since(struct idem_table_view *table, int64_t at_us)
+{
+    char memory[CELL_MAX];
+    struct idem_buf buf;
+    struct idem_clock clock;
+    idem_clock_init_system(&clock);
+    int64_t past_us = idem_clock_wall_us(&clock) - at_us;
+    idem_buf_init(&buf, memory, sizeof(memory));
+    if (past_us < 0) {
+        idem_buf_add(&buf, IDEM_STR("in "));
+    }
+    span_print(past_us < 0 ? -past_us : past_us, &buf);
+    if (past_us >= 0) {
+        idem_buf_add(&buf, IDEM_STR(" ago"));
+    }
+    idem_table_add(table, idem_buf_str(&buf));
+}
+
 void idem_table_add_age(struct idem_table_view *table,
                         const struct idem_json *json,
                         size_t object,
@@ -127,22 +145,11 @@ void idem_table_add_age(struct idem_table_view *table,
     idem_buf_init(&buf, memory, sizeof(memory));
     struct idem_str text = member_text(json, object, name, &buf);
     int64_t at_us = 0;
-    if (!idem_date_parse_rfc3339(text, &at_us)) {
+    if (idem_date_parse_rfc3339(text, &at_us)) {
+        idem_table_add_since(table, at_us);
+    } else {
         idem_table_add(table, text);
-        return;
     }
-    struct idem_clock clock;
-    idem_clock_init_system(&clock);
-    int64_t past_us = idem_clock_wall_us(&clock) - at_us;
-    idem_buf_reset(&buf);
-    if (past_us < 0) {
-        idem_buf_add(&buf, IDEM_STR("in "));
-    }
-    span_print(past_us < 0 ? -past_us : past_us, &buf);
-    if (past_us >= 0) {
-        idem_buf_add(&buf, IDEM_STR(" ago"));
-    }
-    idem_table_add(table, idem_buf_str(&buf));
 }
 
 static size_t column_width(const struct idem_table_view *table, size_t column)

@@ -48,6 +48,9 @@ void idem_table_add_age(struct idem_table_view *table,
                         size_t object,
                         const char *name);
 
+/* The time since `at_us`, microseconds since 1970, in the same words. */
+void idem_table_add_since(struct idem_table_view *table, int64_t at_us);
+
 /* Replaces control characters (C0, DEL, and C1 as UTF-8) by '?', in place. */
 void idem_terminal_safe(char *text, size_t len);
 

@@ -26,6 +26,7 @@ static const char help[] =
     "  check-config  whether a configuration can be used; what can be set\n"
     "  backup        copy a store and its secrets, also while it is served\n"
     "  migrate       bring an older store to this version\n"
+    "  send          send a request that must happen once, and repeat it safely\n"
     "  status        how a running service stands\n"
     "  list          what is in flight, unknown or in front of a person\n"
     "  show          one operation, or all of a payment\n"
@@ -60,14 +61,23 @@ static const struct {
     const char *name;
     enum idem_exit (*run)(int argc, char **argv);
 } commands[] = {
-    { "backup", idem_command_backup },   { "migrate", idem_command_migrate },
-    { "serve", idem_command_serve },     { "check-config", idem_command_check_config },
-    { "status", idem_cli_status },       { "list", idem_cli_list },
-    { "show", idem_cli_show },           { "resolve", idem_cli_resolve },
-    { "erase", idem_cli_erase },         { "credential", idem_cli_credential },
-    { "sandbox", idem_command_sandbox }, { "version", command_version },
-    { "--version", command_version },    { "help", command_help },
-    { "--help", command_help },          { "-h", command_help },
+    { "backup", idem_command_backup },
+    { "migrate", idem_command_migrate },
+    { "serve", idem_command_serve },
+    { "check-config", idem_command_check_config },
+    { "send", idem_cli_send },
+    { "status", idem_cli_status },
+    { "list", idem_cli_list },
+    { "show", idem_cli_show },
+    { "resolve", idem_cli_resolve },
+    { "erase", idem_cli_erase },
+    { "credential", idem_cli_credential },
+    { "sandbox", idem_command_sandbox },
+    { "version", command_version },
+    { "--version", command_version },
+    { "help", command_help },
+    { "--help", command_help },
+    { "-h", command_help },
 };
 
 #define HEAP_KEPT (4 << 20)

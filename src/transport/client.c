@@ -11,12 +11,24 @@
  *     sends == 1, a complete answer       ANSWERED
  *     sends == 1, anything else           UNKNOWN    also when a second send was refused
  *
+ * That holds over HTTP/2 as well: whatever makes libcurl try again (a stream refused, a connection
+ * that says goodbye or dies, a peer that wants HTTP/1.1) comes back through the same hook.
+ *
  * The same hook compares `not_after_us` with the clock, as late as that can be done.
  *
  * "Complete" is more than libcurl's OK. A head that was cut behind its status line and a body that
  * only ends because the connection does are both OK to libcurl, and neither can be told from an
  * answer that lost its end. head_line() follows the head: it must have ended and said how long the
  * body is (or the status allows none).
+ *
+ * Over HTTP/2 the end is a flag of the last frame, and many servers announce no length. libcurl
+ * reports every other end as an error, except one: a stream that was reset with NO_ERROR in the
+ * middle of its answer is OK to it, like one that has ended (7.88; curl issue 6015). So without a
+ * length the body must show by itself that it is whole, as a JSON object or array does: no part of
+ * one is one (whole.c). Where it does not, the call is UNKNOWN, and the client speaks only
+ * HTTP/1.1 from then on, in which a repetition can be proven. Whether it was HTTP/2 at all must not
+ * be believed from the answer's first line, which any peer can write: wire_version() looks at the
+ * request's.
  *
  * Deadlines are timers of this file. libcurl does not look at its own while a transfer waits for a
  * free connection to its host.
@@ -27,7 +39,6 @@
 #include "transport/client.h"
 
 #include <curl/curl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,9 +47,8 @@
 #include "base/bug.h"
 #include "base/crash.h"
 #include "base/date.h"
+#include "transport/client_internal.h"
 
-#define LINES_MAX       (IDEM_HTTP_HEADERS_MAX + 2) /* Ours: no Expect, no made-up type. */
-#define LINE_MEMORY_MAX 8192
 #define RETRY_AFTER_MAX IDEM_US_PER_DAY /* A longer wish is cut to this. */
 #define STATUS_MIN      200 /* Below are interim answers, and 101, which we never ask. */
 #define STATUS_MAX      599
@@ -49,13 +59,15 @@ enum objection {
     OBJECTION_LATE,     /* not_after_us had passed. */
     OBJECTION_AGAIN,    /* libcurl wanted to send a second time. */
     OBJECTION_TOO_LONG, /* The answer is longer than there is room. */
+    OBJECTION_VERSION,  /* An answer in HTTP/2 to a request that was not. */
     OBJECTION_DEADLINE,
     OBJECTION_CANCEL
 };
 
 enum head {
     HEAD_NONE = 0,
-    HEAD_OPEN, /* The status line was read. */
+    HEAD_INTERIM, /* The status line of an interim answer was read. */
+    HEAD_OPEN,    /* That of the answer. */
     HEAD_ENDED
 };
 
@@ -65,14 +77,14 @@ struct transfer {
     struct idem_http_client *client;
     struct idem_http_call *call;
     CURL *easy;
-    CURLcode setup; /* The first option that was refused. */
+    CURLcode setup; /* What refused the call before it was libcurl's; CURLE_OK: nothing. */
     uv_timer_t deadline;
     enum objection objection;
     enum head head;
     bool framed; /* The head says where the body ends. */
-    struct curl_slist lines[LINES_MAX];
-    char line_memory[LINE_MEMORY_MAX];
+    bool http2;  /* The request was written as HTTP/2. */
     char error[CURL_ERROR_SIZE];
+    struct idem_http_lines lines; /* Last: see there. */
 };
 
 /* A socket that libcurl wants watched. Freed by its own close callback, never before. */
@@ -92,7 +104,10 @@ struct idem_http_client {
     struct idem_list idle;
     struct idem_list busy;
     struct idem_list done;
+    uint64_t stirs;      /* Of sockets and timer, ever. */
     size_t handles_open; /* Of libuv, until their close callbacks have run. */
+    bool http2;          /* May be spoken. */
+    bool http2_vague;    /* It has left in doubt where an answer ended. */
     bool destroyed;
 };
 
@@ -105,15 +120,6 @@ static void handle_closed(struct idem_http_client *client)
         free(client->transfers);
         free(client);
     }
-}
-
-static uint64_t ms_from_us(int64_t us)
-{
-    if (us <= IDEM_US_PER_MS) {
-        return 1;
-    }
-    int64_t ms = us / IDEM_US_PER_MS + (us % IDEM_US_PER_MS != 0);
-    return ms > INT_MAX ? INT_MAX : (uint64_t)ms;
 }
 
 /* The end of a call. */
@@ -129,6 +135,8 @@ static const char *objection_text(enum objection objection)
         return "the connection died after the request had left";
     case OBJECTION_TOO_LONG:
         return "the answer is too long";
+    case OBJECTION_VERSION:
+        return "the answer is in another version of HTTP than the request";
     case OBJECTION_DEADLINE:
         return "no answer in time";
     case OBJECTION_CANCEL:
@@ -137,12 +145,46 @@ static const char *objection_text(enum objection objection)
     IDEM_UNREACHABLE();
 }
 
-static bool answer_complete(const struct transfer *transfer, CURLcode result, long status)
+/* The end of a final answer, or what libcurl took for one. */
+static bool well_ended(const struct transfer *transfer, CURLcode result, long status)
 {
-    bool bodiless = status == 204 || status == 304;
-
     return transfer->objection == OBJECTION_NONE && result == CURLE_OK && status >= STATUS_MIN &&
-           status <= STATUS_MAX && transfer->head == HEAD_ENDED && (transfer->framed || bodiless);
+           status <= STATUS_MAX && transfer->head == HEAD_ENDED;
+}
+
+/* Of an answer that is well_ended(): nothing of its body can be missing. */
+static bool is_delimited(const struct transfer *transfer, long status)
+{
+    return transfer->framed || status == 204 || status == 304 ||
+           (transfer->http2 && idem_http_body_whole(idem_buf_str(&transfer->call->answer_buf)));
+}
+
+/*
+ * Certificates, names in them, URLs and the CA file do not change by waiting. Refused and silent
+ * peers, look-ups and broken handshakes do. `result` is of a call that was not sent.
+ */
+static bool is_hopeless(const struct transfer *transfer, CURLcode result)
+{
+    static const CURLcode codes[] = {
+        CURLE_PEER_FAILED_VERIFICATION,
+        CURLE_SSL_CACERT_BADFILE,
+        CURLE_URL_MALFORMAT,
+        CURLE_LOGIN_DENIED, /* The URL names a user. */
+        CURLE_UNSUPPORTED_PROTOCOL,
+    };
+
+    if (transfer->objection != OBJECTION_NONE) {
+        return false;
+    }
+    if (transfer->setup != CURLE_OK) {
+        return transfer->setup != CURLE_OUT_OF_MEMORY;
+    }
+    for (size_t i = 0; i < IDEM_ARRAY_COUNT(codes); i++) {
+        if (result == codes[i]) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static void verdict_set(struct transfer *transfer, CURLcode result)
@@ -151,13 +193,19 @@ static void verdict_set(struct transfer *transfer, CURLcode result)
     long status = 0;
     (void)curl_easy_getinfo(transfer->easy, CURLINFO_RESPONSE_CODE, &status); /* Stays 0. */
 
-    if (call->sends == 1 && answer_complete(transfer, result, status)) {
+    bool ended = call->sends == 1 && well_ended(transfer, result, status);
+    if (ended && is_delimited(transfer, status)) {
         call->verdict = IDEM_HTTP_ANSWERED;
         call->status = (uint16_t)status;
         call->answer = idem_buf_str(&call->answer_buf);
+        call->head = idem_buf_str(&call->head_buf);
         return;
     }
+    if (ended && transfer->http2) {
+        transfer->client->http2_vague = true;
+    }
     call->verdict = call->sends == 0 ? IDEM_HTTP_NOT_SENT : IDEM_HTTP_UNKNOWN;
+    call->hopeless = call->sends == 0 && is_hopeless(transfer, result);
     call->content_type = (struct idem_str){ .len = 0 };
     call->retry_after_us = 0;
 
@@ -181,7 +229,7 @@ static void finish(struct transfer *transfer, CURLcode result)
     IDEM_ASSERT(call->sends <= 1);
     verdict_set(transfer, result);
     (void)uv_timer_stop(&transfer->deadline); /* Cannot fail. */
-    /* A transfer in its middle takes its connection with it: nothing more can leave. */
+    /* A transfer in its middle takes its connection with it, or resets its stream of HTTP/2. */
     CURLMcode rc = curl_multi_remove_handle(client->multi, transfer->easy);
     IDEM_ASSERT(rc == CURLM_OK);
 
@@ -239,6 +287,26 @@ static int guard(void *user, char *peer_ip, char *local_ip, int peer_port, int l
     return CURL_PREREQFUNC_OK;
 }
 
+/*
+ * What libcurl reports of its doings; only asked for where HTTP/2 may be spoken. The request's own
+ * first line, written by libcurl, is the one word on the version that no peer has a hand in.
+ */
+static int wire_version(CURL *easy, curl_infotype type, char *data, size_t size, void *user)
+{
+    struct transfer *transfer = user;
+    struct idem_str rest = { .data = data, .len = size };
+    (void)easy; /* The transfer's. */
+
+    if (type == CURLINFO_HEADER_OUT) {
+        struct idem_str line = idem_str_next(&rest, '\r');
+        size_t len = strlen(" HTTP/2");
+        transfer->http2 =
+            line.len > len &&
+            idem_str_equal(idem_str_slice(line, line.len - len, len), IDEM_STR(" HTTP/2"));
+    }
+    return 0;
+}
+
 /* RFC 9110, 10.2.3: seconds or a date. 0 if it is neither, or past. */
 static int64_t retry_after_parse(struct idem_str value, struct idem_clock *clock)
 {
@@ -259,6 +327,24 @@ static int64_t retry_after_parse(struct idem_str value, struct idem_clock *clock
     return ahead_us > 0 ? ahead_us : 0;
 }
 
+/* A value that is continued on a line of its own (RFC 9112, 5.2) is one value with a space. */
+static void head_keep(struct idem_http_call *call, struct idem_str line)
+{
+    struct idem_buf *buf = &call->head_buf;
+    struct idem_str value = line;
+    bool folded = line.data[0] == ' ' || line.data[0] == '\t';
+
+    if (folded && buf->len > 0) {
+        buf->len -= 1; /* The line end. */
+        idem_buf_add_char(buf, ' ');
+    } else {
+        idem_buf_add(buf, idem_str_next(&value, ':'));
+        idem_buf_add(buf, IDEM_STR(": "));
+    }
+    idem_buf_add(buf, idem_str_trim(value));
+    idem_buf_add_char(buf, '\n');
+}
+
 static void head_field(struct transfer *transfer, struct idem_str line)
 {
     struct idem_http_call *call = transfer->call;
@@ -266,6 +352,9 @@ static void head_field(struct transfer *transfer, struct idem_str line)
     struct idem_str name = idem_str_next(&value, ':');
     value = idem_str_trim(value);
 
+    if (call->head_room != NULL) {
+        head_keep(call, line);
+    }
     if (idem_str_equal_nocase(name, IDEM_STR("content-length")) ||
         idem_str_equal_nocase(name, IDEM_STR("transfer-encoding"))) {
         transfer->framed = true; /* libcurl checks what they say. */
@@ -279,26 +368,48 @@ static void head_field(struct transfer *transfer, struct idem_str line)
     }
 }
 
+/* A status line: whatever an interim answer has said is forgotten. */
+static void head_begin(struct transfer *transfer, struct idem_str line)
+{
+    struct idem_http_call *call = transfer->call;
+    bool http2 = idem_str_starts(line, IDEM_STR("HTTP/2"));
+    struct idem_str status = line;
+
+    (void)idem_str_next(&status, ' '); /* The version. */
+    bool interim = idem_str_starts(idem_str_trim(status), IDEM_STR("1"));
+    transfer->head = interim ? HEAD_INTERIM : HEAD_OPEN;
+    transfer->framed = false;
+    call->retry_after_us = 0;
+    call->content_type = (struct idem_str){ .len = 0 };
+    idem_buf_reset(&call->head_buf);
+    /* libcurl would believe it, and put a second call onto a connection that cannot hold two. */
+    if (http2 && transfer->client->http2 && !transfer->http2) {
+        transfer->objection = OBJECTION_VERSION;
+    }
+}
+
 /* Each line of a head, interim ones included, with its line end; then those of a trailer. */
 static size_t head_line(char *data, size_t size, size_t count, void *user)
 {
     struct transfer *transfer = user;
+    struct idem_http_call *call = transfer->call;
     struct idem_str line = { .data = data, .len = size * count };
 
     while (line.len > 0 && (line.data[line.len - 1] == '\n' || line.data[line.len - 1] == '\r')) {
         line.len -= 1;
     }
     if (idem_str_starts(line, IDEM_STR("HTTP/"))) {
-        transfer->head = HEAD_OPEN;
-        transfer->framed = false;
-        transfer->call->retry_after_us = 0;
-        transfer->call->content_type = (struct idem_str){ .len = 0 };
+        head_begin(transfer, line);
     } else if (line.len == 0) {
         transfer->head = HEAD_ENDED;
     } else if (transfer->head == HEAD_OPEN) {
         head_field(transfer, line);
     }
-    return size * count;
+    if (transfer->objection == OBJECTION_NONE && call->head_buf.full) {
+        transfer->objection = OBJECTION_TOO_LONG;
+    }
+    /* Fewer than came: libcurl gives up. */
+    return transfer->objection == OBJECTION_NONE ? size * count : 0;
 }
 
 static size_t body_part(char *data, size_t size, size_t count, void *user)
@@ -365,6 +476,7 @@ static int socket_changed(CURL *easy, curl_socket_t socket, int what, void *user
     struct idem_http_client *client = user;
     struct watch *watch = assigned;
     (void)easy; /* Which transfer does not matter here. */
+    client->stirs += 1;
 
     if (what == CURL_POLL_REMOVE) {
         if (watch != NULL) {
@@ -413,6 +525,7 @@ static int timer_changed(CURLM *multi, long timeout_ms, void *user)
 {
     struct idem_http_client *client = user;
     (void)multi; /* The client's. */
+    client->stirs += 1;
 
     if (timeout_ms < 0) {
         (void)uv_timer_stop(&client->timer); /* Cannot fail. */
@@ -425,147 +538,40 @@ static int timer_changed(CURLM *multi, long timeout_ms, void *user)
 
 /* Setting a call up. */
 
-static void set_number(struct transfer *transfer, CURLoption option, long value)
+/* The hooks that every transfer has, whatever its call. */
+static CURLcode hooks_set(const struct transfer *transfer)
 {
-    CURLcode rc = curl_easy_setopt(transfer->easy, option, value);
-    if (transfer->setup == CURLE_OK) {
-        transfer->setup = rc;
-    }
-}
+    CURL *easy = transfer->easy;
+    CURLcode rc = curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, guard);
 
-static void set_pointer(struct transfer *transfer, CURLoption option, const void *value)
-{
-    CURLcode rc = curl_easy_setopt(transfer->easy, option, value);
-    if (transfer->setup == CURLE_OK) {
-        transfer->setup = rc;
+    rc = rc != CURLE_OK ? rc : curl_easy_setopt(easy, CURLOPT_PREREQDATA, transfer);
+    rc = rc != CURLE_OK ? rc : curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, head_line);
+    rc = rc != CURLE_OK ? rc : curl_easy_setopt(easy, CURLOPT_HEADERDATA, transfer);
+    rc = rc != CURLE_OK ? rc : curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, body_part);
+    rc = rc != CURLE_OK ? rc : curl_easy_setopt(easy, CURLOPT_WRITEDATA, transfer);
+    rc = rc != CURLE_OK ? rc : curl_easy_setopt(easy, CURLOPT_PRIVATE, transfer);
+    rc = rc != CURLE_OK ? rc : curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, transfer->error);
+    if (rc != CURLE_OK || !transfer->client->http2) {
+        return rc;
     }
-}
-
-static void set_callbacks(struct transfer *transfer)
-{
-    CURLcode rc = curl_easy_setopt(transfer->easy, CURLOPT_PREREQFUNCTION, guard);
-    if (rc == CURLE_OK) {
-        rc = curl_easy_setopt(transfer->easy, CURLOPT_HEADERFUNCTION, head_line);
-    }
-    if (rc == CURLE_OK) {
-        rc = curl_easy_setopt(transfer->easy, CURLOPT_WRITEFUNCTION, body_part);
-    }
-    if (transfer->setup == CURLE_OK) {
-        transfer->setup = rc;
-    }
-    set_pointer(transfer, CURLOPT_PREREQDATA, transfer);
-    set_pointer(transfer, CURLOPT_HEADERDATA, transfer);
-    set_pointer(transfer, CURLOPT_WRITEDATA, transfer);
-    set_pointer(transfer, CURLOPT_PRIVATE, transfer);
-    set_pointer(transfer, CURLOPT_ERRORBUFFER, transfer->error);
-}
-
-/* What is the same for every call. */
-static void set_fixed(struct transfer *transfer, const char *ca_file)
-{
-    static const struct {
-        CURLoption option;
-        long value;
-    } numbers[] = {
-        { CURLOPT_NOSIGNAL, 1 },
-        { CURLOPT_FOLLOWLOCATION, 0 },
-        { CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1 }, /* One request a connection at a time. */
-        { CURLOPT_HTTP09_ALLOWED, 0 },
-        { CURLOPT_SSL_VERIFYPEER, 1 },
-        { CURLOPT_SSL_VERIFYHOST, 2 },
-        { CURLOPT_SSLVERSION, CURL_SSLVERSION_TLSv1_2 },
-        { CURLOPT_TCP_NODELAY, 1 },
-        { CURLOPT_PATH_AS_IS, 1 },
-        { CURLOPT_DISALLOW_USERNAME_IN_URL, 1 },
-        { CURLOPT_QUICK_EXIT, 1 }, /* A cancel does not wait for a resolver thread. */
-    };
-
-    for (size_t i = 0; i < IDEM_ARRAY_COUNT(numbers); i++) {
-        set_number(transfer, numbers[i].option, numbers[i].value);
-    }
-    set_pointer(transfer, CURLOPT_PROTOCOLS_STR, "http,https");
-    set_pointer(transfer, CURLOPT_PROXY, ""); /* Also none from the environment. */
-    if (ca_file != NULL) {
-        set_pointer(transfer, CURLOPT_CAINFO, ca_file);
-    }
-    set_callbacks(transfer);
-}
-
-static void line_add(struct transfer *transfer,
-                     struct idem_buf *buf,
-                     size_t *count,
-                     struct idem_str text)
-{
-    IDEM_ASSERT(*count < LINES_MAX);
-    struct curl_slist *line = &transfer->lines[*count];
-
-    *line = (struct curl_slist){ .data = buf->data + buf->len };
-    if (*count > 0) {
-        transfer->lines[*count - 1].next = line;
-    }
-    *count += 1;
-    idem_buf_add(buf, text);
-    idem_buf_add_char(buf, '\0');
-}
-
-static bool line_clean(struct idem_str line)
-{
-    return idem_str_find(line, '\r') == line.len && idem_str_find(line, '\n') == line.len &&
-           idem_str_find(line, '\0') == line.len;
-}
-
-/* False: a line that would be two, or more text than there is room. */
-static bool lines_build(struct transfer *transfer, const struct idem_http_call *call)
-{
-    struct idem_buf buf;
-    size_t count = 0;
-    bool typed = false;
-
-    idem_buf_init(&buf, transfer->line_memory, sizeof(transfer->line_memory));
-    line_add(transfer, &buf, &count, IDEM_STR("Expect:"));
-    for (size_t i = 0; i < call->header_count; i++) {
-        if (!line_clean(call->headers[i])) {
-            return false;
-        }
-        struct idem_str name = idem_str_slice(call->headers[i], 0, strlen("content-type:"));
-        typed = typed || idem_str_equal_nocase(name, IDEM_STR("content-type:"));
-        line_add(transfer, &buf, &count, call->headers[i]);
-    }
-    if (!typed) {
-        line_add(transfer, &buf, &count, IDEM_STR("Content-Type:"));
-    }
-    return !buf.full;
-}
-
-static void set_call(struct transfer *transfer, const struct idem_http_call *call)
-{
-    int64_t connect_us =
-        call->connect_timeout_us < call->timeout_us ? call->connect_timeout_us : call->timeout_us;
-
-    transfer->setup = CURLE_OK;
-    set_pointer(transfer, CURLOPT_URL, call->url);
-    set_pointer(transfer, CURLOPT_HTTPHEADER, transfer->lines);
-    set_number(transfer, CURLOPT_CONNECTTIMEOUT_MS, (long)ms_from_us(connect_us));
-    set_pointer(transfer, CURLOPT_CUSTOMREQUEST, NULL); /* The call before may have set it. */
-    if (strcmp(call->method, "GET") == 0) {
-        set_number(transfer, CURLOPT_HTTPGET, 1);
-        return;
-    }
-    set_number(transfer, CURLOPT_POST, 1); /* With a body; the word is the call's. */
-    set_pointer(transfer, CURLOPT_CUSTOMREQUEST, call->method);
-    set_number(transfer, CURLOPT_POSTFIELDSIZE, (long)call->body.len);
-    set_pointer(transfer, CURLOPT_POSTFIELDS, call->body.len == 0 ? "" : call->body.data);
+    rc = curl_easy_setopt(easy, CURLOPT_DEBUGFUNCTION, wire_version);
+    rc = rc != CURLE_OK ? rc : curl_easy_setopt(easy, CURLOPT_DEBUGDATA, transfer);
+    return rc != CURLE_OK ? rc : curl_easy_setopt(easy, CURLOPT_VERBOSE, 1L);
 }
 
 static void call_reset(struct idem_http_call *call)
 {
     call->verdict = IDEM_HTTP_NONE;
+    call->hopeless = false;
     call->status = 0;
     call->retry_after_us = 0;
     call->content_type = (struct idem_str){ .len = 0 };
     call->answer = (struct idem_str){ .len = 0 };
+    call->head = (struct idem_str){ .len = 0 };
     call->detail[0] = '\0';
     call->sends = 0;
+    idem_buf_init(&call->head_buf, call->head_room,
+                  call->head_room == NULL ? 0 : call->head_room_size);
     if (call->answer_room != NULL) {
         idem_buf_init(&call->answer_buf, call->answer_room, call->answer_room_size);
         return;
@@ -577,17 +583,16 @@ enum idem_err idem_http_client_submit(struct idem_http_client *client, struct id
 {
     IDEM_ASSERT(!client->destroyed);
     IDEM_ASSERT(!call->node.linked);
-    IDEM_ASSERT(call->header_count <= IDEM_HTTP_HEADERS_MAX);
     bool get = strcmp(call->method, "GET") == 0;
     IDEM_ASSERT(get || strcmp(call->method, "POST") == 0 || strcmp(call->method, "PUT") == 0 ||
-                strcmp(call->method, "DELETE") == 0);
+                strcmp(call->method, "PATCH") == 0 || strcmp(call->method, "DELETE") == 0);
     IDEM_ASSERT(!get || call->body.len == 0);
 
     if (client->idle.count == 0) {
         return IDEM_E_LIMIT;
     }
     struct transfer *transfer = IDEM_CONTAINER_OF(client->idle.first, struct transfer, node);
-    if (!lines_build(transfer, call)) {
+    if (!idem_http_lines_build(&transfer->lines, call)) {
         return IDEM_E_INVALID;
     }
     idem_list_remove(&client->idle, &transfer->node);
@@ -598,15 +603,24 @@ enum idem_err idem_http_client_submit(struct idem_http_client *client, struct id
     transfer->objection = OBJECTION_NONE;
     transfer->head = HEAD_NONE;
     transfer->framed = false;
+    transfer->http2 = false;
     transfer->error[0] = '\0';
 
-    set_call(transfer, call);
+    transfer->setup =
+        idem_http_options_version(transfer->easy, client->http2 && !client->http2_vague);
+    if (transfer->setup == CURLE_OK) {
+        transfer->setup = idem_http_options_aim(transfer->easy, call, &transfer->lines);
+    }
     uv_update_time(client->loop);
     /* Fails only without callback. */
-    (void)uv_timer_start(&transfer->deadline, on_deadline, ms_from_us(call->timeout_us), 0);
-    if (transfer->setup != CURLE_OK ||
+    (void)uv_timer_start(&transfer->deadline, on_deadline, idem_http_ms_from_us(call->timeout_us),
+                         0);
+    if (transfer->setup == CURLE_OK &&
         curl_multi_add_handle(client->multi, transfer->easy) != CURLM_OK) {
-        finish(transfer, CURLE_OUT_OF_MEMORY); /* Nothing was sent; it is reaped as any other. */
+        transfer->setup = CURLE_OUT_OF_MEMORY;
+    }
+    if (transfer->setup != CURLE_OK) {
+        finish(transfer, transfer->setup); /* Nothing was sent; it is reaped as any other. */
     }
     return IDEM_OK;
 }
@@ -615,6 +629,11 @@ void idem_http_client_reap(struct idem_http_client *client, struct idem_list *re
 {
     IDEM_ASSERT(!client->destroyed);
     idem_list_join(ret_done, &client->done);
+}
+
+uint64_t idem_http_client_stirs(const struct idem_http_client *client)
+{
+    return client->stirs;
 }
 
 void idem_http_client_cancel(struct idem_http_client *client, struct idem_http_call *call)
@@ -653,11 +672,12 @@ static enum idem_err multi_create(struct idem_http_client *client,
     }
     CURLM *multi = client->multi;
     long per_host = (long)options->connections_per_host_max;
+    long shared = client->http2 ? CURLPIPE_MULTIPLEX : CURLPIPE_NOTHING;
     bool ok = curl_multi_setopt(multi, CURLMOPT_SOCKETFUNCTION, socket_changed) == CURLM_OK &&
               curl_multi_setopt(multi, CURLMOPT_SOCKETDATA, client) == CURLM_OK &&
               curl_multi_setopt(multi, CURLMOPT_TIMERFUNCTION, timer_changed) == CURLM_OK &&
               curl_multi_setopt(multi, CURLMOPT_TIMERDATA, client) == CURLM_OK;
-    ok = ok && curl_multi_setopt(multi, CURLMOPT_PIPELINING, CURLPIPE_NOTHING) == CURLM_OK &&
+    ok = ok && curl_multi_setopt(multi, CURLMOPT_PIPELINING, shared) == CURLM_OK &&
          curl_multi_setopt(multi, CURLMOPT_MAX_HOST_CONNECTIONS, per_host) == CURLM_OK &&
          curl_multi_setopt(multi, CURLMOPT_MAXCONNECTS, (long)options->calls_max) == CURLM_OK;
     return ok ? IDEM_OK : IDEM_E_SYSTEM;
@@ -682,8 +702,8 @@ static enum idem_err transfers_create(struct idem_http_client *client,
         client->handles_open += 1;
         client->transfer_count += 1;
         idem_list_push(&client->idle, &transfer->node);
-        set_fixed(transfer, options->ca_file);
-        if (transfer->setup != CURLE_OK) {
+        if (idem_http_options_fix(transfer->easy, options) != CURLE_OK ||
+            hooks_set(transfer) != CURLE_OK) {
             return IDEM_E_SYSTEM;
         }
     }
@@ -707,6 +727,7 @@ enum idem_err idem_http_client_create(const struct idem_http_client_options *opt
     }
     client->loop = options->loop;
     client->clock = options->clock;
+    client->http2 = options->http2;
     (void)uv_timer_init(client->loop, &client->timer); /* Cannot fail. */
     client->timer.data = client;
     client->handles_open = 1;

@@ -8,7 +8,8 @@
  * have left.
  *
  * Calls run on the caller's libuv loop and thread. Finished calls queue up and are reaped: no
- * callbacks. Redirects are not followed, proxies of the environment are not used.
+ * callbacks. Redirects are not followed, proxies of the environment are not used. Over HTTP/2 a
+ * stream that the server refused unprocessed is not sent again either: it is UNKNOWN.
  */
 #ifndef IDEM_TRANSPORT_CLIENT_H
 #define IDEM_TRANSPORT_CLIENT_H
@@ -33,7 +34,8 @@ enum idem_http_verdict {
     IDEM_HTTP_VERDICT_COUNT
 };
 
-#define IDEM_HTTP_HEADERS_MAX     8
+#define IDEM_HTTP_HEADERS_MAX     40    /* All lines together: IDEM_HTTP_HEADERS_SIZE. */
+#define IDEM_HTTP_HEADERS_SIZE    16384 /* Bytes, a terminator each included. */
 #define IDEM_HTTP_ANSWER_BODY_MAX 16384 /* A longer answer is UNKNOWN, unless it has room. */
 #define IDEM_HTTP_CALL_DETAIL_MAX 128
 
@@ -42,7 +44,7 @@ struct idem_http_call {
     struct idem_list_node node;
 
     /* Borrowed until reaped. */
-    const char *method;                             /* "GET", "POST", "PUT", "DELETE". */
+    const char *method;                             /* "GET", "POST", "PUT", "PATCH", "DELETE". */
     const char *url;                                /* Terminated. */
     struct idem_str headers[IDEM_HTTP_HEADERS_MAX]; /* "Name: value", not terminated. */
     size_t header_count;
@@ -52,17 +54,22 @@ struct idem_http_call {
     int64_t timeout_us;         /* From submit to the last byte of the answer. */
     char *answer_room;          /* For the answer's body, until reaped; NULL: `answer_memory`. */
     size_t answer_room_size;
+    char *head_room; /* For the fields of the answer's head, until reaped; NULL: not kept. */
+    size_t head_room_size;
 
     /* Valid once reaped. */
     enum idem_http_verdict verdict;
+    bool hopeless; /* NOT_SENT, and the same call would not be sent the next time either. */
     uint16_t status;
     int64_t retry_after_us; /* From Retry-After, seconds or date; 0: none or unreadable. */
     struct idem_str content_type;
     struct idem_str answer;                 /* The body. */
+    struct idem_str head;                   /* ANSWERED, in head_room: "Name: value\n" each. */
     char detail[IDEM_HTTP_CALL_DETAIL_MAX]; /* Why it was not ANSWERED; terminated. */
 
     /* The client's own. */
     struct idem_buf answer_buf;
+    struct idem_buf head_buf;
     char answer_memory[IDEM_HTTP_ANSWER_BODY_MAX];
     char content_type_memory[128];
     void *transfer;
@@ -75,6 +82,8 @@ struct idem_http_client_options {
     size_t calls_max;         /* At once. */
     size_t connections_per_host_max;
     const char *ca_file; /* NULL: the system's. */
+    const char *proxy;   /* NULL: none. The environment's are never used. */
+    bool http2;          /* Where TLS offers it (ALPN); else HTTP/1.1 only. */
 };
 
 enum idem_err idem_http_client_create(const struct idem_http_client_options *options,
@@ -87,6 +96,12 @@ enum idem_err idem_http_client_submit(struct idem_http_client *client,
 
 /* Moves finished calls onto `ret_done`, oldest first. */
 void idem_http_client_reap(struct idem_http_client *client, struct idem_list *ret_done);
+
+/*
+ * A number that changes whenever the loop got something new to watch. For an owner that polls the
+ * loop's descriptor itself: the loop tells the system of it at the beginning of its next round.
+ */
+uint64_t idem_http_client_stirs(const struct idem_http_client *client);
 
 /* Ends a call now: NOT_SENT if nothing left, else UNKNOWN. It is reaped as any other. */
 void idem_http_client_cancel(struct idem_http_client *client, struct idem_http_call *call);

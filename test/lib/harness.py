@@ -4,6 +4,7 @@ directory of their own, and the eyes to judge them with: what callers were told,
 holds, what the provider's ledger counted. Standard library only.
 """
 
+import concurrent.futures
 import contextlib
 import fcntl
 import hashlib
@@ -19,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
 
 BEARER = "test-secret"
 OTHER_BEARER = "other-secret"
@@ -152,6 +154,22 @@ class Connection:
             self._more()
         reply.body, self.left = self.left[:length], self.left[length:]
         return reply
+
+
+class Sent:
+    """How a run of `idem send` ended."""
+
+    def __init__(self, process):
+        self.out, self.err = process.communicate(timeout=PATIENCE_S)
+        self.code = process.returncode
+        lines = self.out.splitlines()
+        self.told = json.loads(lines[0]) if len(lines) == 1 else {}
+
+    def is_done(self):
+        return self.code == 0 and self.told.get("outcome") == "done"
+
+    def __repr__(self):
+        return f"exit {self.code}\n{self.out}\n{self.err}"
 
 
 def encode(method, path, headers, body):
@@ -386,6 +404,41 @@ timings = {{ lease_ms = {setting["lease_ms"]}; ask_first_ms = {setting["ask_firs
             check=False,
         )
 
+    def send_start(self, *arguments, bearer=BEARER, crash_point=None, prepare=None):
+        """Starts `idem send` with a journal in this world; it prints JSON."""
+        environment = dict(os.environ)
+        environment["IDEM_JOURNAL"] = str(self.directory / "send.db")
+        environment["IDEM_CREDENTIAL"] = bearer
+        environment.pop("IDEM_CRASH_POINT", None)
+        if crash_point is not None:
+            environment["IDEM_CRASH_POINT"] = crash_point
+        return subprocess.Popen(
+            [self.idem, "send", "--json", *arguments],
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            preexec_fn=prepare,
+            restore_signals=prepare is None,
+        )
+
+    def send(self, *arguments, **more):
+        """Runs `idem send` to its end."""
+        return Sent(self.send_start(*arguments, **more))
+
+    def send_payment(self, name, body, *arguments, port=None, **more):
+        """The payment `body` as the intent `name`, to the service or to another port."""
+        url = f"http://127.0.0.1:{port or self.port}/v1/payments"
+        words = ("POST", url, "--intent", name, "--data", json.dumps(body))
+        return self.send(*words, *arguments, **more)
+
+    def journal(self, sql, *values, path=None):
+        """What the journal of `idem send` holds, or, if `sql` writes, does to it."""
+        path = path or self.directory / "send.db"
+        with contextlib.closing(sqlite3.connect(path, timeout=30)) as database:
+            with database:
+                return database.execute(sql, values).fetchall()
+
     def operation(self, key, endpoint="payments.create", **more):
         return self.get(
             f"/v1/operations?endpoint={endpoint}", [("Idempotency-Key", key)], **more
@@ -443,12 +496,36 @@ def payment(order_no, method="tok_ok", more=None):
     return body
 
 
+def chosen_of(tests, words):
+    return [test for test in tests if not words or any(word in test.__name__ for word in words)]
+
+
+def run_at_once(tests, idem, arguments, at_once):
+    """As run(), but so many at a time; prints in the order in which they end."""
+    chosen = chosen_of(tests, arguments)
+    print(f"1..{len(chosen)}", flush=True)
+    failed = 0
+    with concurrent.futures.ThreadPoolExecutor(at_once) as pool:
+        futures = {pool.submit(test, idem): test for test in chosen}
+        for number, future in enumerate(concurrent.futures.as_completed(futures), 1):
+            test = futures[future]
+            sentence = (test.__doc__ or test.__name__).strip().splitlines()[0]
+            error = future.exception()
+            print(f"{'ok' if error is None else 'not ok'} {number} - {sentence}", flush=True)
+            if error is not None:
+                failed += 1
+                for line in "".join(traceback.format_exception(error)).splitlines():
+                    print(f"# {line}", flush=True)
+                print(f"# repeat: {sys.argv[0]} {idem} {test.__name__}", flush=True)
+    sys.exit(1 if failed else 0)
+
+
 def run(tests, idem, arguments):
     """
     Runs the tests whose names contain one of `arguments` (all without). A test is a function of the
     path of the program; its first line of documentation is its sentence. Prints TAP.
     """
-    chosen = [test for test in tests if not arguments or any(a in test.__name__ for a in arguments)]
+    chosen = chosen_of(tests, arguments)
     print(f"1..{len(chosen)}", flush=True)
     failed = 0
     for number, test in enumerate(chosen, 1):
@@ -458,8 +535,6 @@ def run(tests, idem, arguments):
             test(idem)
             print(f"ok {number} - {sentence} ({time.monotonic() - begin:.1f} s)", flush=True)
         except Exception:  # pylint: disable=broad-except
-            import traceback
-
             failed += 1
             print(f"not ok {number} - {sentence}", flush=True)
             for line in traceback.format_exc().splitlines():

@@ -233,16 +233,6 @@ static void what_goes_out_is_what_was_given(void **state)
     rig_destroy(rig);
 }
 
-static void a_proxy_of_the_environment_is_not_used(void **state)
-{
-    (void)state;
-    assert_int_equal(setenv("http_proxy", "http://127.0.0.1:1", 1), 0);
-    struct rig *rig = rig_create(1, 1);
-    expect_call(rig, "/ok", "answered", 1);
-    rig_destroy(rig);
-    assert_int_equal(unsetenv("http_proxy"), 0);
-}
-
 /* A port on which nobody listens, or, with `filled`, one that answers no SYN any more. */
 struct hole {
     int listener;
@@ -279,7 +269,7 @@ static void hole_close(struct hole *hole)
     (void)close(hole->listener);
 }
 
-static void expect_not_sent(struct rig *rig, const char *url)
+static void expect_not_sent(struct rig *rig, const char *url, bool hopeless)
 {
     struct idem_http_call *call = post_prepare(rig, "/ok");
 
@@ -289,6 +279,10 @@ static void expect_not_sent(struct rig *rig, const char *url)
     assert_int_equal(call->verdict, IDEM_HTTP_NOT_SENT);
     assert_int_equal(call->sends, 0);
     assert_int_equal(peer_arrivals(rig->peer), 0);
+    if (call->hopeless != hopeless) {
+        print_error("%.64s: %s\n", url, call->detail);
+    }
+    assert_true(call->hopeless == hopeless);
 }
 
 static void without_a_connection_nothing_was_sent(void **state)
@@ -300,12 +294,12 @@ static void without_a_connection_nothing_was_sent(void **state)
 
     hole_open(&hole, false);
     (void)snprintf(url, sizeof(url), "http://127.0.0.1:%u/", hole.port);
-    expect_not_sent(rig, url); /* Refused. */
+    expect_not_sent(rig, url, false); /* Refused. */
     hole_close(&hole);
 
     hole_open(&hole, true);
     (void)snprintf(url, sizeof(url), "http://127.0.0.1:%u/", hole.port);
-    expect_not_sent(rig, url); /* The connect timeout. */
+    expect_not_sent(rig, url, false); /* The connect timeout. */
     hole_close(&hole);
 
     (void)snprintf(url, sizeof(url), "https://127.0.0.1:%u/", peer_port(rig->peer));
@@ -314,10 +308,45 @@ static void without_a_connection_nothing_was_sent(void **state)
     call->timeout_us = SHORT_US; /* The peer waits for the rest of a handshake. */
     call_run(rig, call);
     assert_int_equal(call->verdict, IDEM_HTTP_NOT_SENT);
+    assert_false(call->hopeless);
 
-    expect_not_sent(rig, "http://no-such-name.invalid/");
-    expect_not_sent(rig, "ftp://127.0.0.1/");
-    expect_not_sent(rig, "not a url");
+    expect_not_sent(rig, "http://no-such-name.invalid/", false);
+    rig_destroy(rig);
+}
+
+static void a_url_that_is_none_is_hopeless(void **state)
+{
+    (void)state;
+    static const char *const urls[] = {
+        "ftp://127.0.0.1/", "not a url",           "http://127.0.0.1:99999/",
+        "http://",          "http://u@127.0.0.1/", "http://[/",
+    };
+    struct rig *rig = rig_create(1, 1);
+
+    for (size_t i = 0; i < IDEM_ARRAY_COUNT(urls); i++) {
+        expect_not_sent(rig, urls[i], true);
+    }
+    expect_call(rig, "/ok", "answered", 1); /* The next one does not inherit it. */
+    assert_false(rig->call.hopeless);
+    rig_destroy(rig);
+}
+
+/* libcurl takes no URL of more than eight million bytes: the call cannot even be set up. */
+static void a_call_that_cannot_be_set_up_is_hopeless(void **state)
+{
+    (void)state;
+    enum {
+        URL_LEN = 9000000
+    };
+    struct rig *rig = rig_create(1, 1);
+    char *url = malloc(URL_LEN + 1);
+    assert_non_null(url);
+
+    memset(url, 'x', URL_LEN);
+    memcpy(url, "http://", strlen("http://"));
+    url[URL_LEN] = '\0';
+    expect_not_sent(rig, url, true);
+    free(url);
     rig_destroy(rig);
 }
 
@@ -439,16 +468,137 @@ static void a_header_that_would_be_two_is_refused(void **state)
     (void)state;
     struct rig *rig = rig_create(1, 1);
     struct idem_http_call *call = post_prepare(rig, "/ok");
-    char *endless = malloc(10000);
-    assert_non_null(endless);
-    memset(endless, 'x', 10000);
 
     call->headers[0] = IDEM_STR("A: b\r\nIdempotency-Key: c2");
     assert_int_equal(idem_http_client_submit(rig->client, call), IDEM_E_INVALID);
-    call->headers[0] = (struct idem_str){ .data = endless, .len = 10000 };
-    assert_int_equal(idem_http_client_submit(rig->client, call), IDEM_E_INVALID);
-    free(endless);
     expect_call(rig, "/ok", "answered", 1);
+    rig_destroy(rig);
+}
+
+/* A terminator each counts, and the type that is not given costs nothing. */
+static void header_lines_have_room_up_to_the_limit(void **state)
+{
+    (void)state;
+    enum {
+        EACH = IDEM_HTTP_HEADERS_SIZE / IDEM_HTTP_HEADERS_MAX,
+        REST = IDEM_HTTP_HEADERS_SIZE - EACH * (IDEM_HTTP_HEADERS_MAX - 1)
+    };
+    struct rig *rig = rig_create(1, 1);
+    struct idem_http_call *call = post_prepare(rig, "/large/1");
+    char line[REST + 1] = "A: ";
+    char request[PEER_REQUEST_MAX];
+
+    memset(line + 3, 'x', sizeof(line) - 3);
+    call->header_count = IDEM_HTTP_HEADERS_MAX;
+    for (size_t i = 0; i < IDEM_HTTP_HEADERS_MAX; i++) {
+        call->headers[i] = (struct idem_str){ .data = line, .len = EACH - 1 };
+    }
+    call->headers[7].len = REST;
+    assert_int_equal(idem_http_client_submit(rig->client, call), IDEM_E_INVALID);
+    call->headers[7].len = REST - 1;
+    call_run(rig, call);
+    assert_int_equal(call->verdict, IDEM_HTTP_ANSWERED);
+    peer_last_request(rig->peer, request);
+
+    size_t lines = 0;
+    for (const char *at = strstr(request, "\r\nA: x"); at != NULL; lines++) {
+        at = strstr(at + 2, "\r\nA: x");
+    }
+    assert_int_equal(lines, IDEM_HTTP_HEADERS_MAX);
+    assert_null(strstr(request, "Content-Type"));
+    assert_null(strstr(request, "Expect"));
+    rig_destroy(rig);
+}
+
+static void every_method_goes_out_by_its_name(void **state)
+{
+    (void)state;
+    static const char *const methods[] = { "POST", "PUT", "PATCH", "DELETE", "PATCH" };
+    struct rig *rig = rig_create(1, 1);
+    char request[PEER_REQUEST_MAX];
+    char expected[32];
+
+    for (size_t i = 0; i < IDEM_ARRAY_COUNT(methods); i++) {
+        struct idem_http_call *call = post_prepare(rig, "/ok");
+        call->method = methods[i];
+        call_run(rig, call);
+        assert_int_equal(call->verdict, IDEM_HTTP_ANSWERED);
+        peer_last_request(rig->peer, request);
+        (void)snprintf(expected, sizeof(expected), "%s /ok HTTP/1.1\r\n", methods[i]);
+        assert_memory_equal(request, expected, strlen(expected));
+        assert_non_null(strstr(request, "\r\n\r\n{\"amount\":\"1.00\"}"));
+    }
+    rig_destroy(rig);
+}
+
+static const struct {
+    const char *raw;
+    const char *head;
+} heads[] = {
+    { "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nETag:\t \"a\" \t\r\nEmpty:\r\n\r\n",
+      "Content-Length: 0\nETag: \"a\"\nEmpty: \n" },
+    { "HTTP/1.1 409 Conflict\r\nA: b: c\r\nA: d\r\nContent-Length: 0\r\n\r\n",
+      "A: b: c\nA: d\nContent-Length: 0\n" },
+    { "HTTP/1.1 100 Continue\r\nEarly: 1\r\n\r\nHTTP/1.1 103 Hints\r\nEarly: 2\r\n\r\n"
+      "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
+      "Content-Length: 0\n" },
+    { "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nLate: 1\r\n\r\n",
+      "Transfer-Encoding: chunked\n" },
+    { "HTTP/1.1 200 OK\r\nA: b\r\n  c \r\n\td\r\nContent-Length: 0\r\n\r\n",
+      "A: b c d\nContent-Length: 0\n" },
+};
+
+/* With one byte less than its length a head is too long; NULL keeps none. */
+static void a_head_is_kept_where_it_has_room(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_create(1, 1);
+
+    for (size_t i = 0; i < 3 * IDEM_ARRAY_COUNT(heads); i++) {
+        const char *expected = heads[i / 3].head;
+        size_t size = strlen(expected) + i % 3 - 1;
+        char *room = malloc(size); /* Of its own size, so that a write past it is noticed. */
+        assert_non_null(room);
+        peer_answer(rig->peer, heads[i / 3].raw);
+        struct idem_http_call *call = post_prepare(rig, "/set");
+        call->head_room = room;
+        call->head_room_size = size;
+        call_run(rig, call);
+        if (i % 3 == 0) {
+            assert_int_equal(call->verdict, IDEM_HTTP_UNKNOWN);
+            assert_string_equal(call->detail, "the answer is too long");
+            assert_int_equal(call->head.len, 0);
+        } else {
+            assert_int_equal(call->verdict, IDEM_HTTP_ANSWERED);
+            assert_ptr_equal(call->head.data, room);
+            EXPECT_TEXT(call->head, expected);
+        }
+        free(room);
+        expect_call(rig, "/set", "answered", 1);
+        assert_int_equal(rig->call.head.len, 0);
+    }
+    rig_destroy(rig);
+}
+
+/* An interim head has no part in the room, however long it is. */
+static void a_long_interim_head_needs_no_room(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_create(1, 1);
+    char room[32];
+    char raw[512];
+
+    (void)snprintf(raw, sizeof(raw),
+                   "HTTP/1.1 103 Early Hints\r\nLink: %0200d\r\n\r\n"
+                   "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
+                   0);
+    peer_answer(rig->peer, raw);
+    struct idem_http_call *call = post_prepare(rig, "/set");
+    call->head_room = room;
+    call->head_room_size = sizeof(room);
+    call_run(rig, call);
+    assert_int_equal(call->verdict, IDEM_HTTP_ANSWERED);
+    EXPECT_TEXT(call->head, "Content-Length: 0\n");
     rig_destroy(rig);
 }
 
@@ -564,7 +714,9 @@ int main(void)
         cmocka_unit_test(a_pooled_connection_that_the_peer_closed_is_replaced),
         cmocka_unit_test(an_answer_comes_with_status_type_and_body),
         cmocka_unit_test(what_goes_out_is_what_was_given),
-        cmocka_unit_test(a_proxy_of_the_environment_is_not_used),
+        cmocka_unit_test(every_method_goes_out_by_its_name),
+        cmocka_unit_test(a_url_that_is_none_is_hopeless),
+        cmocka_unit_test(a_call_that_cannot_be_set_up_is_hopeless),
         cmocka_unit_test(without_a_connection_nothing_was_sent),
         cmocka_unit_test(nothing_leaves_when_it_is_too_late),
         cmocka_unit_test(a_cancel_before_sending_is_not_sent_and_after_it_unknown),
@@ -572,6 +724,9 @@ int main(void)
         cmocka_unit_test(retry_after_is_seconds_or_a_date),
         cmocka_unit_test(an_answer_may_bring_its_own_room),
         cmocka_unit_test(a_header_that_would_be_two_is_refused),
+        cmocka_unit_test(header_lines_have_room_up_to_the_limit),
+        cmocka_unit_test(a_head_is_kept_where_it_has_room),
+        cmocka_unit_test(a_long_interim_head_needs_no_room),
         cmocka_unit_test(many_calls_share_few_places_and_fewer_connections),
         cmocka_unit_test(a_storm_of_faults_arrives_once_each),
         cmocka_unit_test(a_client_without_calls_leaves_nothing_behind),

@@ -30,7 +30,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define PEER_REQUEST_MAX 16384
+#define PEER_REQUEST_MAX 32768
 #define PEER_ANSWER_MAX  ((size_t)128 * 1024)
 
 struct peer;

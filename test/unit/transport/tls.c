@@ -2,7 +2,7 @@
  * Over TLS, a request leaves only for a peer that has proven its name.
  *
  * Goal: an unknown issuer and a wrong name are NOT_SENT, with no request at the peer; the right
- * name from a known issuer is answered.
+ * name from a known issuer is answered. What was not sent is hopeless: it is not the weather.
  *
  * Method: a TLS server of a few lines, with a certificate made on the spot for the name that the
  * case asks for, and a client that is given, or not given, that certificate as its issuer.
@@ -11,9 +11,7 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
-#include <openssl/pem.h>
 #include <openssl/ssl.h>
-#include <openssl/x509v3.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -24,14 +22,13 @@
 
 #include "base/bug.h"
 #include "lib/test.h"
+#include "unit/transport/certificate.h"
 
 #define ANSWER "HTTP/1.1 200 OK\r\nContent-Length: 4\r\nConnection: close\r\n\r\nfine"
 
 struct server {
     SSL_CTX *context;
-    EVP_PKEY *key;
-    X509 *certificate;
-    char ca_file[32];
+    struct certificate certificate;
     int listener;
     uint16_t port;
     pthread_t thread;
@@ -79,47 +76,6 @@ static void *server_run(void *user)
     }
 }
 
-static void extension_add(X509 *certificate, int nid, const char *value)
-{
-    X509V3_CTX context;
-    X509V3_set_ctx(&context, certificate, certificate, NULL, NULL, 0);
-    X509_EXTENSION *extension = X509V3_EXT_conf_nid(NULL, &context, nid, value);
-    assert_non_null(extension);
-    assert_int_equal(X509_add_ext(certificate, extension, -1), 1);
-    X509_EXTENSION_free(extension);
-}
-
-static void certificate_make(struct server *server, const char *alt_name)
-{
-    server->key = EVP_EC_gen("P-256");
-    server->certificate = X509_new();
-    assert_non_null(server->key);
-    assert_non_null(server->certificate);
-    X509 *certificate = server->certificate;
-    X509_NAME *name = X509_get_subject_name(certificate);
-
-    assert_int_equal(X509_set_version(certificate, 2), 1);
-    assert_int_equal(ASN1_INTEGER_set(X509_get_serialNumber(certificate), 1), 1);
-    assert_non_null(X509_gmtime_adj(X509_getm_notBefore(certificate), -3600));
-    assert_non_null(X509_gmtime_adj(X509_getm_notAfter(certificate), 3600));
-    assert_int_equal(X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC,
-                                                (const unsigned char *)"idem test", -1, -1, 0),
-                     1);
-    assert_int_equal(X509_set_issuer_name(certificate, name), 1);
-    assert_int_equal(X509_set_pubkey(certificate, server->key), 1);
-    extension_add(certificate, NID_basic_constraints, "critical,CA:TRUE");
-    extension_add(certificate, NID_subject_alt_name, alt_name);
-    assert_true(X509_sign(certificate, server->key, EVP_sha256()) > 0);
-
-    (void)snprintf(server->ca_file, sizeof(server->ca_file), "/tmp/idem-test-XXXXXX");
-    int fd = mkstemp(server->ca_file);
-    assert_true(fd >= 0);
-    FILE *file = fdopen(fd, "w");
-    assert_non_null(file);
-    assert_int_equal(PEM_write_X509(file, certificate), 1);
-    assert_int_equal(fclose(file), 0);
-}
-
 static struct server *server_start(const char *alt_name)
 {
     struct server *server = calloc(1, sizeof(*server));
@@ -127,12 +83,8 @@ static struct server *server_start(const char *alt_name)
     socklen_t size = sizeof(address);
     assert_non_null(server);
 
-    certificate_make(server, alt_name);
-    server->context = SSL_CTX_new(TLS_server_method());
-    assert_non_null(server->context);
-    assert_int_equal(SSL_CTX_use_certificate(server->context, server->certificate), 1);
-    assert_int_equal(SSL_CTX_use_PrivateKey(server->context, server->key), 1);
-
+    certificate_make(&server->certificate, alt_name);
+    server->context = certificate_context(&server->certificate);
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     server->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     assert_int_equal(bind(server->listener, (struct sockaddr *)&address, sizeof(address)), 0);
@@ -148,10 +100,8 @@ static void server_stop(struct server *server)
     (void)shutdown(server->listener, SHUT_RDWR); /* Ends accept(). */
     (void)pthread_join(server->thread, NULL);
     (void)close(server->listener);
-    (void)unlink(server->ca_file);
     SSL_CTX_free(server->context);
-    X509_free(server->certificate);
-    EVP_PKEY_free(server->key);
+    certificate_free(&server->certificate);
     free(server);
 }
 
@@ -194,6 +144,7 @@ static void expect_verdict(struct server *server,
         print_error("%s\n", call->detail);
     }
     assert_int_equal(call->verdict, verdict);
+    assert_true(call->hopeless == (verdict == IDEM_HTTP_NOT_SENT));
     assert_int_equal(atomic_load(&server->arrivals) - before,
                      verdict == IDEM_HTTP_ANSWERED ? 1 : 0);
 
@@ -207,7 +158,7 @@ static void a_known_issuer_and_the_right_name_are_answered(void **state)
 {
     (void)state;
     struct server *server = server_start("IP:127.0.0.1");
-    expect_verdict(server, server->ca_file, IDEM_HTTP_ANSWERED);
+    expect_verdict(server, server->certificate.ca_file, IDEM_HTTP_ANSWERED);
     server_stop(server);
 }
 
@@ -223,7 +174,15 @@ static void a_wrong_name_gets_no_request(void **state)
 {
     (void)state;
     struct server *server = server_start("DNS:bank.example");
-    expect_verdict(server, server->ca_file, IDEM_HTTP_NOT_SENT);
+    expect_verdict(server, server->certificate.ca_file, IDEM_HTTP_NOT_SENT);
+    server_stop(server);
+}
+
+static void an_issuer_file_that_cannot_be_read_gets_no_request(void **state)
+{
+    (void)state;
+    struct server *server = server_start("IP:127.0.0.1");
+    expect_verdict(server, "/nonexistent/ca.pem", IDEM_HTTP_NOT_SENT);
     server_stop(server);
 }
 
@@ -233,6 +192,7 @@ int main(void)
         cmocka_unit_test(a_known_issuer_and_the_right_name_are_answered),
         cmocka_unit_test(an_unknown_issuer_gets_no_request),
         cmocka_unit_test(a_wrong_name_gets_no_request),
+        cmocka_unit_test(an_issuer_file_that_cannot_be_read_gets_no_request),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,42 @@
+/*
+ * request.h - requests as callers give them: whether they can be sent, and what is kept of them.
+ */
+#ifndef IDEM_CLIENT_REQUEST_H
+#define IDEM_CLIENT_REQUEST_H
+
+#include <stdbool.h>
+
+#include "base/text.h"
+#include "client/dialect.h"
+#include "client/journal.h"
+#include "idem/client.h"
+
+/* IDEM_CLIENT_E_INVALID with what is wrong; the URL is not shown, it may hold a credential. */
+enum idem_client_err idem_request_check(const struct idem_client_request *request,
+                                        const struct idem_dialect **ret_dialect,
+                                        struct idem_client_error *reterr) IDEM_MUST_CHECK;
+
+/* The record of a checked request, under its key or one that is made. The caller clears it. */
+enum idem_client_err idem_request_record(struct idem_client *client,
+                                         const struct idem_client_request *request,
+                                         const struct idem_dialect *dialect,
+                                         struct idem_client_record *ret_record,
+                                         struct idem_client_error *reterr) IDEM_MUST_CHECK;
+
+/*
+ * What differs between two requests, in a word; NULL: nothing. Compared is what the server would
+ * get, and the key if it was brought.
+ */
+const char *idem_request_difference(const struct idem_client_record *known,
+                                    const struct idem_client_record *asked);
+
+/* Appends 128 random bits as a UUID of version 4 (RFC 9562, 5.4), and returns it. */
+struct idem_str idem_request_key(struct idem_client *client, struct idem_buf *buf);
+
+/* POST, PUT, PATCH or DELETE. */
+bool idem_request_method(struct idem_str method);
+
+/* RFC 9110, 5.1 and 5.5: a token, a colon, and no control characters. */
+bool idem_request_line(struct idem_str line);
+
+#endif /* IDEM_CLIENT_REQUEST_H */

@@ -1,0 +1,53 @@
+/*
+ * client_internal.h - what client.c tells libcurl: the options of a transfer, and header lines;
+ * and how it sees that a body is whole.
+ *
+ * Options and lines belong to one transfer and its thread. What sets options returns the first
+ * refusal of libcurl and goes on behind it: a handle that was refused one is not used at all.
+ */
+#ifndef IDEM_TRANSPORT_CLIENT_INTERNAL_H
+#define IDEM_TRANSPORT_CLIENT_INTERNAL_H
+
+#include <curl/curl.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "transport/client.h"
+
+/* Ours in front and behind: no Expect, and no type that libcurl makes up. */
+#define IDEM_HTTP_OWN_LINES_MAX  2
+#define IDEM_HTTP_OWN_LINES_SIZE (sizeof("Expect:") + sizeof("Content-Type:"))
+#define IDEM_HTTP_LINES_MAX      (IDEM_HTTP_HEADERS_MAX + IDEM_HTTP_OWN_LINES_MAX)
+
+/*
+ * The header lines of one call as libcurl wants them. The text stands last and is touched only as
+ * far as it is used: a client of hundreds of transfers does not hold it all in memory.
+ */
+struct idem_http_lines {
+    size_t count;
+    struct curl_slist list[IDEM_HTTP_LINES_MAX];
+    char memory[IDEM_HTTP_HEADERS_SIZE + IDEM_HTTP_OWN_LINES_SIZE];
+};
+
+/* False: a line that would be two, or more text than IDEM_HTTP_HEADERS_SIZE. */
+bool idem_http_lines_build(struct idem_http_lines *lines,
+                           const struct idem_http_call *call) IDEM_MUST_CHECK;
+
+/* What is the same for every call of a client. */
+CURLcode idem_http_options_fix(CURL *easy, const struct idem_http_client_options *options);
+
+/* Before every call: HTTP/2 where TLS offers it, or HTTP/1.1 only. */
+CURLcode idem_http_options_version(CURL *easy, bool http2);
+
+/* What is this call's. Borrows all three until the transfer has ended. */
+CURLcode idem_http_options_aim(CURL *easy,
+                               const struct idem_http_call *call,
+                               struct idem_http_lines *lines);
+
+/* At least 1: to libcurl zero means "no limit". */
+uint64_t idem_http_ms_from_us(int64_t us);
+
+/* The body is one JSON object or array, of which nothing is missing. */
+bool idem_http_body_whole(struct idem_str body);
+
+#endif /* IDEM_TRANSPORT_CLIENT_INTERNAL_H */

@@ -1,0 +1,473 @@
+/*
+ * The client as a program uses it, against a peer that misbehaves.
+ *
+ * Goal: the contract of idem/client.h: what is refused before anything leaves, one key and the same
+ * bytes for every try, a name that is bound to its request, verdicts, a run inside a foreign event
+ * loop, stopping, limits, time.
+ *
+ * Method: real sockets and journals; the peer counts what arrives. Time is the system's, moved by
+ * what a test says. How answers are read and what follows has tests of its own (meaning, course);
+ * idem itself is asked in test/client.
+ */
+#include <ftw.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "client/client_internal.h"
+#include "idem/client.h"
+#include "lib/test.h"
+#include "unit/transport/peer.h"
+
+struct moved_clock {
+    struct idem_clock clock;
+    struct idem_clock system;
+    int64_t wall_ahead_us;
+    int64_t mono_ahead_us;
+};
+
+struct scene {
+    char directory[64];
+    char journal[96];
+    char url[64];
+    struct peer *peer;
+    struct moved_clock clock;
+    struct idem_client *client;
+    struct idem_client_error error;
+};
+
+static int64_t moved_wall_us(struct idem_clock *clock)
+{
+    struct moved_clock *moved = IDEM_CONTAINER_OF(clock, struct moved_clock, clock);
+    return idem_clock_wall_us(&moved->system) + moved->wall_ahead_us;
+}
+
+static int64_t moved_mono_us(struct idem_clock *clock)
+{
+    struct moved_clock *moved = IDEM_CONTAINER_OF(clock, struct moved_clock, clock);
+    return idem_clock_mono_us(&moved->system) + moved->mono_ahead_us;
+}
+
+static const struct idem_clock_ops moved_ops = { .wall_us = moved_wall_us,
+                                                 .mono_us = moved_mono_us };
+
+static void client_open(struct scene *scene)
+{
+    const struct idem_client_options options = {
+        .size = sizeof(options),
+        .journal = scene->journal,
+        .backoff_first_ms = 20,
+        .backoff_max_ms = 100,
+        .connect_timeout_ms = 500,
+    };
+    enum idem_client_err err =
+        idem_client_open_with(&options, &scene->clock.clock, NULL, &scene->client, &scene->error);
+    if (err != IDEM_CLIENT_OK) {
+        print_error("%s\n", scene->error.text);
+    }
+    assert_int_equal(err, IDEM_CLIENT_OK);
+}
+
+static int set_up(void **state)
+{
+    struct scene *scene = calloc(1, sizeof(*scene));
+    assert_non_null(scene);
+    (void)snprintf(scene->directory, sizeof(scene->directory), "/tmp/idem-client-XXXXXX");
+    assert_non_null(mkdtemp(scene->directory));
+    (void)snprintf(scene->journal, sizeof(scene->journal), "%s/journal", scene->directory);
+    scene->peer = peer_start();
+    scene->clock.clock.ops = &moved_ops;
+    idem_clock_init_system(&scene->clock.system);
+    client_open(scene);
+    *state = scene;
+    return 0;
+}
+
+static int entry_remove(const char *path, const struct stat *status, int kind, struct FTW *walk)
+{
+    (void)status;
+    (void)kind;
+    (void)walk;
+    return remove(path);
+}
+
+static int tear_down(void **state)
+{
+    struct scene *scene = *state;
+    idem_client_close(scene->client);
+    peer_stop(scene->peer);
+    (void)nftw(scene->directory, entry_remove, 8, FTW_DEPTH | FTW_PHYS);
+    free(scene);
+    return 0;
+}
+
+static const char *url_of(struct scene *scene, const char *path)
+{
+    (void)snprintf(scene->url, sizeof(scene->url), "http://127.0.0.1:%u%s", peer_port(scene->peer),
+                   path);
+    return scene->url;
+}
+
+static struct idem_client_request request_of(struct scene *scene,
+                                             const char *name,
+                                             const char *path)
+{
+    return (struct idem_client_request){
+        .size = sizeof(struct idem_client_request),
+        .name = name,
+        .method = "POST",
+        .url = url_of(scene, path),
+        .body = "amount=1",
+        .body_size = 8,
+        .dialect = "ietf",
+        .deadline_ms = 1500,
+    };
+}
+
+static struct idem_client_intent *intend(struct scene *scene,
+                                         const struct idem_client_request *request)
+{
+    struct idem_client_intent *intent = NULL;
+    enum idem_client_err err = idem_client_intend(scene->client, request, &intent, &scene->error);
+    if (err != IDEM_CLIENT_OK) {
+        print_error("%s\n", scene->error.text);
+    }
+    assert_int_equal(err, IDEM_CLIENT_OK);
+    return intent;
+}
+
+static const struct idem_client_verdict *run(struct scene *scene, struct idem_client_intent *intent)
+{
+    assert_int_equal(idem_client_run(intent, &scene->error), IDEM_CLIENT_OK);
+    return idem_client_verdict(intent);
+}
+
+/* The line of the last request that begins with `name`. */
+static void line_of_last(struct scene *scene, const char *name, char *ret_line, size_t size)
+{
+    char request[PEER_REQUEST_MAX];
+    peer_last_request(scene->peer, request);
+    const char *line = strstr(request, name);
+    assert_non_null(line);
+    (void)snprintf(ret_line, size, "%.*s", (int)strcspn(line, "\r\n"), line);
+}
+
+static void what_could_not_be_repeated_safely_is_refused_before_anything_leaves(void **state)
+{
+    struct scene *scene = *state;
+    const struct idem_client_request good = request_of(scene, "name", "/ok");
+    char long_name[IDEM_CLIENT_NAME_MAX + 2];
+    memset(long_name, 'n', sizeof(long_name));
+    long_name[sizeof(long_name) - 1] = '\0';
+    char long_key[67];
+    memset(long_key, 'k', sizeof(long_key));
+    long_key[sizeof(long_key) - 1] = '\0';
+
+    static const char *const bad_lines[] = {
+        "Authorization: Bearer x",
+        "cookie: a=b",
+        "x-api-key: x",
+        "IDEMPOTENCY-key: other",
+        "no colon",
+        ": no name",
+        "Bad name: x",
+        "X-Split: a\r\nB: c",
+        "Content-Length: 3",
+        "Transfer-Encoding: chunked",
+        "Expect: 100-continue",
+    };
+    for (size_t i = 0; i < IDEM_ARRAY_COUNT(bad_lines); i++) {
+        struct idem_client_request request = good;
+        request.headers = &bad_lines[i];
+        request.header_count = 1;
+        struct idem_client_intent *intent = NULL;
+        assert_int_equal(idem_client_intend(scene->client, &request, &intent, &scene->error),
+                         IDEM_CLIENT_E_INVALID);
+        assert_non_null(strstr(scene->error.text, "nothing was sent"));
+    }
+
+    struct idem_client_request bad[14];
+    for (size_t i = 0; i < IDEM_ARRAY_COUNT(bad); i++) {
+        bad[i] = good;
+    }
+    bad[0].size = 8;
+    bad[1].name = NULL;
+    bad[2].name = long_name;
+    bad[3].name = "line\nend";
+    bad[4].method = "GET";
+    bad[5].url = "ftp://127.0.0.1/";
+    bad[6].url = "http://user:secret@127.0.0.1/";
+    bad[7].url = NULL;
+    bad[8].dialect = "soap";
+    bad[9].dialect = "adyen";
+    bad[9].key = long_key;
+    bad[10].key = "with space";
+    bad[11].body_size = IDEM_CLIENT_BODY_MAX + 1;
+    bad[12].deadline_ms = -1;
+    bad[13].credential = "Authorization: Bearer x";
+    bad[13].url = "http://192.0.2.1/";
+    for (size_t i = 0; i < IDEM_ARRAY_COUNT(bad); i++) {
+        struct idem_client_intent *intent = NULL;
+        if (idem_client_intend(scene->client, &bad[i], &intent, &scene->error) !=
+            IDEM_CLIENT_E_INVALID) {
+            fail_msg("bad request %zu was taken", i);
+        }
+        assert_null(strstr(scene->error.text, "secret"));
+    }
+    struct idem_client_entry entry;
+    assert_int_equal(idem_client_next(scene->client, 0, false, &entry, &scene->error),
+                     IDEM_CLIENT_E_UNKNOWN);
+    assert_int_equal(peer_arrivals(scene->peer), 0);
+}
+
+static void a_name_runs_once_and_is_bound_to_its_request(void **state)
+{
+    struct scene *scene = *state;
+    struct idem_client_request request = request_of(scene, "order-1", "/ok");
+    struct idem_client_intent *first = intend(scene, &request);
+    const struct idem_client_verdict *verdict = run(scene, first);
+    assert_int_equal(verdict->outcome, IDEM_CLIENT_DONE);
+    assert_int_equal(verdict->status, 200);
+    assert_memory_equal(verdict->body, "fine", 4);
+    assert_true(verdict->over);
+    assert_true(verdict->recorded);
+    assert_int_equal(peer_arrivals(scene->peer), 1);
+
+    /* Again, by another client, after the first is gone: the journal's answer, nothing is sent. */
+    idem_client_close(scene->client);
+    client_open(scene);
+    struct idem_client_intent *second = intend(scene, &request);
+    verdict = run(scene, second);
+    assert_int_equal(verdict->outcome, IDEM_CLIENT_DONE);
+    assert_memory_equal(verdict->body, "fine", 4);
+    assert_int_equal(peer_arrivals(scene->peer), 1);
+
+    request.body = "amount=2";
+    struct idem_client_intent *other = NULL;
+    assert_int_equal(idem_client_intend(scene->client, &request, &other, &scene->error),
+                     IDEM_CLIENT_E_MISMATCH);
+    assert_non_null(strstr(scene->error.text, "body"));
+    assert_int_equal(idem_client_renew(second, NULL, &scene->error), IDEM_CLIENT_E_REFUSED);
+    assert_int_equal(peer_arrivals(scene->peer), 1);
+}
+
+static void a_lost_answer_is_unknown_and_goes_on_under_one_key(void **state)
+{
+    struct scene *scene = *state;
+    struct idem_client_request request = request_of(scene, "order-1", "/close");
+    struct idem_client_intent *intent = intend(scene, &request);
+    const struct idem_client_verdict *verdict = run(scene, intent);
+    assert_int_equal(verdict->outcome, IDEM_CLIENT_UNKNOWN);
+    assert_false(verdict->renewable);
+    assert_false(verdict->over);
+    assert_true(verdict->sends >= 2);
+    assert_int_equal(verdict->sends, peer_arrivals(scene->peer));
+    assert_int_equal(idem_client_renew(intent, NULL, &scene->error), IDEM_CLIENT_E_REFUSED);
+    char line[128];
+    char key[128];
+    line_of_last(scene, "Idempotency-Key:", line, sizeof(line));
+    (void)snprintf(key, sizeof(key), "Idempotency-Key: \"%s\"", idem_client_key(intent));
+    assert_string_equal(line, key);
+
+    idem_client_close(scene->client);
+    client_open(scene);
+    assert_int_equal(idem_client_resume(scene->client, "order-1", NULL, &intent, &scene->error),
+                     IDEM_CLIENT_OK);
+    assert_int_equal(idem_client_verdict(intent)->outcome, IDEM_CLIENT_UNKNOWN);
+    verdict = run(scene, intent);
+    assert_int_equal(verdict->outcome, IDEM_CLIENT_UNKNOWN);
+    line_of_last(scene, "Idempotency-Key:", line, sizeof(line));
+    assert_string_equal(line, key);
+}
+
+static void what_never_left_is_refused_and_may_take_a_new_key(void **state)
+{
+    struct scene *scene = *state;
+    struct idem_client_request request = request_of(scene, "order-1", "/ok");
+    request.url = "http://127.0.0.1:1/"; /* Nobody listens there. */
+    request.deadline_ms = 300;
+    struct idem_client_intent *intent = intend(scene, &request);
+    const struct idem_client_verdict *verdict = run(scene, intent);
+    assert_int_equal(verdict->outcome, IDEM_CLIENT_REFUSED);
+    assert_int_equal(verdict->reason, IDEM_CLIENT_NOT_SENT);
+    assert_true(verdict->renewable);
+    assert_false(verdict->over);
+
+    char key[256];
+    (void)snprintf(key, sizeof(key), "%s", idem_client_key(intent));
+    struct idem_client_request corrected = request_of(scene, "order-1", "/ok");
+    assert_int_equal(idem_client_renew(intent, &corrected, &scene->error), IDEM_CLIENT_OK);
+    assert_string_not_equal(idem_client_key(intent), key);
+    assert_int_equal(run(scene, intent)->outcome, IDEM_CLIENT_DONE);
+    assert_int_equal(peer_arrivals(scene->peer), 1);
+}
+
+static void a_key_that_was_brought_is_never_said_to_have_done_nothing(void **state)
+{
+    struct scene *scene = *state;
+    struct idem_client_request request = request_of(scene, "order-1", "/ok");
+    request.key = "from-elsewhere";
+    request.url = "http://127.0.0.1:1/";
+    request.deadline_ms = 200;
+    assert_int_equal(run(scene, intend(scene, &request))->outcome, IDEM_CLIENT_UNKNOWN);
+}
+
+static void many_run_in_a_loop_that_is_not_ours(void **state)
+{
+    enum {
+        COUNT = 100
+    };
+    struct scene *scene = *state;
+    struct idem_client_intent *intents[COUNT];
+    for (int i = 0; i < COUNT; i++) {
+        char name[32];
+        (void)snprintf(name, sizeof(name), "order-%d", i);
+        struct idem_client_request request =
+            request_of(scene, name, i % 10 == 0 ? "/chunked" : "/ok");
+        request.deadline_ms = 20000;
+        intents[i] = intend(scene, &request);
+    }
+    assert_int_equal(idem_client_submit(scene->client, intents, COUNT, &scene->error),
+                     IDEM_CLIENT_OK);
+    assert_int_equal(idem_client_submit(scene->client, intents, 1, &scene->error),
+                     IDEM_CLIENT_E_BUSY);
+    int done = 0;
+    while (done < COUNT) {
+        idem_client_perform(scene->client, 0);
+        struct idem_client_intent *intent;
+        while ((intent = idem_client_reap(scene->client)) != NULL) {
+            assert_int_equal(idem_client_verdict(intent)->outcome, IDEM_CLIENT_DONE);
+            done += 1;
+        }
+        struct pollfd ready = { .fd = idem_client_fd(scene->client), .events = POLLIN };
+        if (done < COUNT) { /* Without a time of its own: it must tell the loop everything. */
+            assert_true(poll(&ready, 1, idem_client_timeout_ms(scene->client)) >= 0);
+        }
+    }
+    assert_int_equal(peer_arrivals(scene->peer), COUNT);
+}
+
+static void a_stop_says_what_is_known_at_that_moment(void **state)
+{
+    struct scene *scene = *state;
+    struct idem_client_request request = request_of(scene, "sent", "/silent");
+    request.deadline_ms = 30000;
+    struct idem_client_intent *sent = intend(scene, &request);
+    request = request_of(scene, "unsent", "/ok");
+    request.url = "http://127.0.0.1:1/";
+    request.deadline_ms = 30000;
+    struct idem_client_intent *unsent = intend(scene, &request);
+    struct idem_client_intent *both[] = { sent, unsent };
+    assert_int_equal(idem_client_submit(scene->client, both, 2, &scene->error), IDEM_CLIENT_OK);
+    while (peer_arrivals(scene->peer) == 0) {
+        idem_client_perform(scene->client, 10);
+    }
+    struct idem_client_progress progress;
+    idem_client_progress(sent, &progress);
+    assert_int_equal(progress.phase, IDEM_CLIENT_SENDING);
+    assert_true(progress.remaining_ms > 20000);
+    idem_client_stop(sent);
+    idem_client_stop(unsent);
+    idem_client_perform(scene->client, 100);
+    assert_non_null(idem_client_reap(scene->client));
+    assert_non_null(idem_client_reap(scene->client));
+    assert_int_equal(idem_client_verdict(sent)->outcome, IDEM_CLIENT_UNKNOWN);
+    assert_int_equal(idem_client_verdict(sent)->reason, IDEM_CLIENT_STOPPED);
+    assert_int_equal(idem_client_verdict(unsent)->outcome, IDEM_CLIENT_REFUSED);
+}
+
+static void a_close_in_the_middle_leaves_what_can_be_resumed(void **state)
+{
+    struct scene *scene = *state;
+    struct idem_client_request request = request_of(scene, "order-1", "/silent");
+    request.deadline_ms = 30000;
+    struct idem_client_intent *intent = intend(scene, &request);
+    assert_int_equal(idem_client_submit(scene->client, &intent, 1, &scene->error), IDEM_CLIENT_OK);
+    while (peer_arrivals(scene->peer) == 0) {
+        idem_client_perform(scene->client, 10);
+    }
+    idem_client_close(scene->client);
+    client_open(scene);
+    struct idem_client_entry entry;
+    assert_int_equal(idem_client_next(scene->client, 0, true, &entry, &scene->error),
+                     IDEM_CLIENT_OK);
+    assert_string_equal(entry.name, "order-1");
+    assert_int_equal(entry.outcome, IDEM_CLIENT_UNKNOWN);
+    assert_int_equal(idem_client_forget(scene->client, "order-1", &scene->error),
+                     IDEM_CLIENT_E_REFUSED);
+}
+
+static void a_step_of_the_calendar_changes_nothing_and_a_passed_window_ends_sending(void **state)
+{
+    struct scene *scene = *state;
+    struct idem_client_request request = request_of(scene, "order-1", "/close");
+    request.deadline_ms = 300;
+    struct idem_client_intent *intent = intend(scene, &request);
+    assert_int_equal(run(scene, intent)->outcome, IDEM_CLIENT_UNKNOWN);
+    unsigned arrivals = peer_arrivals(scene->peer);
+
+    scene->clock.wall_ahead_us = INT64_C(3650) * IDEM_US_PER_DAY;
+    (void)run(scene, intent);
+    assert_true(peer_arrivals(scene->peer) > arrivals); /* This boot's clock knows better. */
+    arrivals = peer_arrivals(scene->peer);
+
+    scene->clock.mono_ahead_us = IDEM_US_PER_DAY;
+    const struct idem_client_verdict *verdict = run(scene, intent);
+    assert_int_equal(verdict->outcome, IDEM_CLIENT_UNKNOWN);
+    assert_int_equal(verdict->reason, IDEM_CLIENT_WINDOW);
+    assert_int_equal(verdict->sends, 0);
+    assert_int_equal(peer_arrivals(scene->peer), arrivals);
+}
+
+static void limits_hold_at_the_limit(void **state)
+{
+    struct scene *scene = *state;
+    static char line[IDEM_CLIENT_HEADER_SIZE + 1];
+    memset(line, 'x', sizeof(line));
+    memcpy(line, "X-Long: ", 8);
+    const char *lines[IDEM_CLIENT_HEADERS_MAX + 1];
+    for (size_t i = 0; i < IDEM_ARRAY_COUNT(lines); i++) {
+        lines[i] = "X-Many: 1";
+    }
+    struct idem_client_request request = request_of(scene, "long", "/ok");
+    const char *one = line;
+    request.headers = &one;
+    request.header_count = 1;
+    line[IDEM_CLIENT_HEADER_SIZE] = '\0';
+    struct idem_client_intent *intent = NULL;
+    assert_int_equal(idem_client_intend(scene->client, &request, &intent, &scene->error),
+                     IDEM_CLIENT_E_INVALID);
+    line[IDEM_CLIENT_HEADER_SIZE - 1] = '\0';
+    assert_int_equal(run(scene, intend(scene, &request))->outcome, IDEM_CLIENT_DONE);
+
+    request = request_of(scene, "many", "/ok");
+    request.headers = lines;
+    request.header_count = IDEM_CLIENT_HEADERS_MAX + 1;
+    assert_int_equal(idem_client_intend(scene->client, &request, &intent, &scene->error),
+                     IDEM_CLIENT_E_INVALID);
+    request.header_count = IDEM_CLIENT_HEADERS_MAX;
+    assert_int_equal(run(scene, intend(scene, &request))->outcome, IDEM_CLIENT_DONE);
+
+    struct idem_client_intent *too_many[1] = { intent };
+    assert_int_equal(
+        idem_client_submit(scene->client, too_many, IDEM_CLIENT_RUNS_MAX + 1, &scene->error),
+        IDEM_CLIENT_E_LIMIT);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+#define IN_A_SCENE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+        IN_A_SCENE(what_could_not_be_repeated_safely_is_refused_before_anything_leaves),
+        IN_A_SCENE(a_name_runs_once_and_is_bound_to_its_request),
+        IN_A_SCENE(a_lost_answer_is_unknown_and_goes_on_under_one_key),
+        IN_A_SCENE(what_never_left_is_refused_and_may_take_a_new_key),
+        IN_A_SCENE(a_key_that_was_brought_is_never_said_to_have_done_nothing),
+        IN_A_SCENE(many_run_in_a_loop_that_is_not_ours),
+        IN_A_SCENE(a_stop_says_what_is_known_at_that_moment),
+        IN_A_SCENE(a_close_in_the_middle_leaves_what_can_be_resumed),
+        IN_A_SCENE(a_step_of_the_calendar_changes_nothing_and_a_passed_window_ends_sending),
+        IN_A_SCENE(limits_hold_at_the_limit),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
