@@ -5,14 +5,17 @@ Goal: wherever the process dies, at most one execution per intent; every answer 
 is there byte for byte after the restart; every intent ends, or is parked where the provider
 cannot tell.
 
-Method: the service is started with a crash point, a caller pays, the process kills itself there,
-is started again, and the same request under the same key is repeated until it ends. The sandbox
-lives on: its ledger is the judge. Worlds are independent and several run at once. Usage: crash.py
-IDEM [--slice] [word in "point fault entry" ...]
+Method: the service is started with a crash point, a caller pays through the client library, the
+process kills itself there and is started again, while the caller goes on by its own rule; and the
+same request under the same key is repeated by hand until it ends. The sandbox lives on: its ledger
+is the judge. Worlds are independent and several run at once. Usage: crash.py IDEM CALLER [--slice]
+[word in "point fault entry" ...]; CALLER is test/client/caller of the same build.
 """
 
 import concurrent.futures
+import json
 import pathlib
+import subprocess
 import sys
 import time
 
@@ -83,6 +86,46 @@ def combinations(is_slice):
                 yield point, fault, "sandbox"
 
 
+CALLER_FLAGS = [
+    *("--deadline", "40000", "--try-timeout", "8000", "--connect-timeout", "1000"),
+    *("--backoff-first", "20", "--backoff-max", "300"),
+    *("--retry-percent", "100", "--retry-reserve", "1000"),
+    *("--credential", f"Authorization: Bearer {harness.BEARER}"),
+]
+
+
+class Caller:
+    """One payment by the client library, in a process of its own that outlives the service's."""
+
+    def __init__(self, program, world, fault, entry):
+        url = f"http://127.0.0.1:{world.port}/v1/payments"
+        body = json.dumps(harness.payment("order-1", fault, {"provider": entry}))
+        columns = ["order-1", "POST", url, body, "idem", "k", "Content-Type: application/json"]
+        self.process = subprocess.Popen(
+            [program, "--journal", str(world.directory / "send.db"), *CALLER_FLAGS],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=world.log,
+        )
+        self.process.stdin.write("\t".join(columns).encode() + b"\n")
+        self.process.stdin.close()
+
+    def told(self):
+        """Its verdict; None while it has none."""
+        return None if self.process.poll() is None else self.verdict()
+
+    def verdict(self):
+        self.process.wait(harness.PATIENCE_S)
+        if not hasattr(self, "text"):
+            self.text = self.process.stdout.read()
+        return json.loads(self.text)
+
+    def close(self):
+        self.process.kill()
+        self.process.wait()
+        self.process.stdout.close()
+
+
 def final(reply):
     """A stored answer: not 202, and not one of the codes that ask for the same key again."""
     return reply.status in (200, 201, 402, 409, 422)
@@ -110,7 +153,17 @@ def ended(world, fault, entry):
     raise AssertionError(f"never ended; the last answer was\n{reply}")
 
 
-def judge(world, fault, entry, told, last):
+def judge_caller(verdict, last):
+    """What the client library told, against what the service keeps."""
+    expected = "done" if last.status in (200, 201) else "refused"
+    assert verdict["outcome"] == expected, f"the caller was told {verdict}, and it is {last}"
+    assert verdict["status"] == last.status, verdict
+    # What was found by asking is shown without its last line end.
+    body = verdict["body"].encode("latin-1")
+    assert body.rstrip(b"\n") == last.body.rstrip(b"\n"), "the answer changed"
+
+
+def judge(world, fault, entry, last):
     executions = [effect["executions"] for effect in world.ledger()["effects"]]
     assert sum(executions) <= 1, f"money moved {sum(executions)} times"
     if last.status == 201:
@@ -120,9 +173,6 @@ def judge(world, fault, entry, told, last):
     if last.status == 202:
         can_tell = entry in ("sandbox", "sandbox-lagging", "sandbox-closing", "sandbox-blind")
         assert fault in LIES or not can_tell or entry == "sandbox-blind", f"parked:\n{last}"
-    for reply in told:
-        if reply is not None and final(reply):
-            assert (reply.status, reply.body) == (last.status, last.body), "the answer changed"
     if final(last):
         again = pay(world, fault, entry)
         assert (again.status, again.body) == (last.status, last.body), "the replay differs"
@@ -131,38 +181,45 @@ def judge(world, fault, entry, told, last):
     assert open_states == [(0 if final(last) else 1,)], open_states
 
 
-def dies(world, reply):
+def dies(world, caller):
     """Waits until the process has died, or until it is clear that it will not at this point."""
-    end = time.monotonic() + (5 if reply is None or not final(reply) else 1)
+    end = time.monotonic() + 8
     while world.alive() and time.monotonic() < end:
         time.sleep(0.02)
+        if caller.told() is not None:
+            end = min(end, time.monotonic() + 1)
     return not world.alive()
 
 
-def one(idem, point, fault, entry):
+def one(idem, program, point, fault, entry):
     world = World(idem, {"wait_ms": 3000}, start=False)
+    caller = None
     try:
         world.start_sandbox()
         world.start(crash_point=point)
-        told = [pay(world, fault, entry)]
-        died = dies(world, told[0])
+        caller = Caller(program, world, fault, entry)
+        died = dies(world, caller)
         if died:
             world.kill()
         else:
             world.stop()
         world.start()
         last = ended(world, fault, entry)
-        judge(world, fault, entry, told, last)
+        judge(world, fault, entry, last)
+        if final(last):  # A parked one is told at the caller's deadline, which is long.
+            judge_caller(caller.verdict(), last)
         return died
     except BaseException as error:
         raise AssertionError(f"{error!r}\n{world.log_text()[-1500:]}") from error
     finally:
+        if caller is not None:
+            caller.close()
         world.close()
 
 
 def main():
-    idem = sys.argv[1]
-    words = [word for word in sys.argv[2:] if word != "--slice"]
+    idem, program = sys.argv[1:3]
+    words = [word for word in sys.argv[3:] if word != "--slice"]
     is_slice = "--slice" in sys.argv
     wanted = [
         combination
@@ -174,7 +231,9 @@ def main():
     met = set()
     print(f"1..{len(wanted) + 1}", flush=True)
     with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
-        futures = {pool.submit(one, idem, *combination): combination for combination in wanted}
+        futures = {
+            pool.submit(one, idem, program, *combination): combination for combination in wanted
+        }
         for number, future in enumerate(concurrent.futures.as_completed(futures), 1):
             name = " ".join(futures[future])
             error = future.exception()
@@ -188,7 +247,7 @@ def main():
             print(f"not ok {number} - {name}")
             for line in str(error).splitlines():
                 print(f"# {line}")
-            print(f"# repeat: {sys.argv[0]} {idem} {name}", flush=True)
+            print(f"# repeat: {sys.argv[0]} {idem} {program} {name}", flush=True)
     # A point that never killed anybody proves nothing.
     missed = {combination[0] for combination in wanted} - met
     verdict = "not ok" if missed else "ok"
