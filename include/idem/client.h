@@ -208,6 +208,18 @@ IDEM_API enum idem_client_err idem_client_forget(struct idem_client *client,
                                                  const char *name,
                                                  struct idem_client_error *reterr);
 
+/*
+ * A person has found out what became of an intent that its server cannot tell any more: it happened
+ * (DONE), or it did not and cannot any more (REFUSED, with which a new key is allowed). It is over
+ * then; `note` says who found it where, 1 to 400 bytes of UTF-8, and is kept. Only for an intent
+ * that was run and is not over: IDEM_CLIENT_E_REFUSED otherwise.
+ */
+IDEM_API enum idem_client_err idem_client_decide(struct idem_client *client,
+                                                 const char *name,
+                                                 bool happened,
+                                                 const char *note,
+                                                 struct idem_client_error *reterr);
+
 /* "done", "refused", "unknown", "none"; "answered", "not-sent", ... Never NULL. */
 IDEM_API const char *idem_client_outcome_name(enum idem_client_outcome outcome);
 IDEM_API const char *idem_client_reason_name(enum idem_client_reason reason);

@@ -32,7 +32,8 @@ enum idem_client_reason {
     IDEM_CLIENT_BUDGET,   /* No more repeats were allowed by retry_percent. */
     IDEM_CLIENT_WINDOW,   /* The server may have forgotten the key, or nobody can say. */
     IDEM_CLIENT_ADVISED,  /* The server's answer says that repeating does not help. */
-    IDEM_CLIENT_STOPPED   /* idem_client_stop(). */
+    IDEM_CLIENT_STOPPED,  /* idem_client_stop(). */
+    IDEM_CLIENT_DECIDED   /* By a person: idem_client_decide(). */
 };
 
 struct idem_client_verdict {

@@ -12,7 +12,8 @@ enum idem_exit {
     IDEM_EXIT_START = 4,   /* It cannot start: port, store, secrets or memory. */
     IDEM_EXIT_STORE = 5,   /* The store broke while running: start again, the start finds out. */
     IDEM_EXIT_REFUSED = 6, /* The service refused; the message says why and what it means. */
-    IDEM_EXIT_UNKNOWN = 7  /* No answer came: not known whether it was done; repeat the command. */
+    IDEM_EXIT_UNKNOWN = 7, /* No answer came: not known whether it was done; repeat the command. */
+    IDEM_EXIT_LATER = 8    /* Nothing happened, for no lasting reason: the same command, later. */
 };
 
 #endif /* IDEM_BASE_EXIT_H */

@@ -303,6 +303,12 @@ static enum idem_client_err entrants_lock(struct entrants *entrants,
     return IDEM_CLIENT_OK;
 }
 
+/* Something of this key may have been carried out. A key that was brought: by its owner. */
+static bool known_before(const struct idem_client_record *record)
+{
+    return record->doubt || !record->key_own;
+}
+
 /* Durable, with their doubt; what was known before is in the intents' courses. */
 static enum idem_client_err entrants_write(struct entrants *entrants,
                                            struct idem_client_error *reterr)
@@ -314,7 +320,8 @@ static enum idem_client_err entrants_write(struct entrants *entrants,
         intent->before = intent->record;
         intent->record.doubt = true;
         intent->record.begun_us = now.wall_us;
-        if (intent->record.first.wall_us == 0) {
+        /* Without doubt nothing of this key is anywhere: this is its first run. */
+        if (intent->record.first.wall_us == 0 || !known_before(&intent->before)) {
             intent->record.first = now;
         }
     }
@@ -336,10 +343,7 @@ static void entrants_begin(struct entrants *entrants)
 {
     for (size_t i = 0; i < entrants->count; i++) {
         struct idem_client_intent *intent = entrants->intents[i];
-        const struct idem_client_record *before = &intent->before;
-        /* A key that was brought may have been used by its owner before. */
-        bool doubt = before->doubt || !before->key_own;
-        idem_run_begin(intent, doubt);
+        idem_run_begin(intent, known_before(&intent->before));
     }
 }
 

@@ -90,8 +90,9 @@ struct idem_client_intent {
     struct idem_move move; /* What is next, while READY, BUSY or PAUSING. */
     int64_t due_us;        /* While PAUSING. Monotonic, as all times of a run. */
     int64_t deadline_us;
-    int64_t window_us; /* INT64_MIN: nobody can say. */
-    bool stopping;     /* Its call was cancelled; what comes of it is the last of this run. */
+    int64_t window_us;     /* INT64_MIN: nobody can say. */
+    int64_t first_sent_us; /* Wall time; of the first send that may have had an effect. */
+    bool stopping;         /* Its call was cancelled; what comes of it is the last of this run. */
     unsigned sends;
     unsigned asks;
     const char *why; /* What the last answer was; constant. */

@@ -142,15 +142,29 @@ static unsigned steps(const struct idem_course *course, const struct idem_readin
     return only ? UINT_MAX : course->failures;
 }
 
-/* A SEND; or NONE, and the run is closing. */
+/* How long sends may still begin. */
+static int64_t send_left_us(const struct idem_course_scene *scene)
+{
+    int64_t until_us = scene->send_until_us;
+    until_us = scene->deadline_us < until_us ? scene->deadline_us : until_us;
+    until_us = scene->window_us < until_us ? scene->window_us : until_us;
+    return until_us > scene->now_us ? until_us - scene->now_us : 0;
+}
+
+/*
+ * A SEND; or NONE, and the run is closing. The pause is drawn from what is left, so that a deadline
+ * is used up to its end: tries become denser there, and the budget counts them as any others.
+ */
 static struct idem_move send_or_close(struct idem_course *course,
                                       const struct idem_course_scene *scene,
                                       const struct idem_reading *reading)
 {
     IDEM_ASSERT(!course->closing);
+    int64_t left_us = send_left_us(scene);
+    bool short_of_time = left_us > scene->backoff_first_us && left_us <= scene->backoff_max_us;
     struct idem_pause_bounds bounds = {
         .first_us = scene->backoff_first_us,
-        .max_us = scene->backoff_max_us,
+        .max_us = short_of_time ? left_us - 1 : scene->backoff_max_us,
         .retry_after_us = reading->retry_after_us,
     };
     int64_t pause_us = idem_pause_us(&bounds, steps(course, reading), scene->dice);

@@ -15,6 +15,8 @@
 #include "client/request.h"
 #include "client/target.h"
 
+#define NOTE_MAX 400
+
 static void text_copy(char *memory, size_t size, struct idem_str text)
 {
     IDEM_ASSERT(text.len < size);
@@ -279,6 +281,60 @@ enum idem_client_err idem_client_renew(struct idem_client_intent *intent,
     /* The name lives in the record that is replaced. */
     err = renew_locked(intent, request, reterr);
     idem_client_journal_unlock(journal, idem_str_from(intent->name));
+    return err;
+}
+
+/* The name's lock is held. */
+static enum idem_client_err decide_locked(struct idem_client *client,
+                                          struct idem_client_record *record,
+                                          bool happened,
+                                          struct idem_client_error *reterr)
+{
+    if (record->over || record->first.wall_us == 0) {
+        return idem_client_fail(reterr, IDEM_CLIENT_E_REFUSED, "%s: there is nothing to decide",
+                                record->over ? "it is over" : "it was never run");
+    }
+    struct idem_moment now = idem_moment_now(client->clock);
+    record->outcome = happened ? IDEM_CLIENT_DONE : IDEM_CLIENT_REFUSED;
+    record->reason = IDEM_CLIENT_DECIDED;
+    record->over = true;
+    record->doubt = false;
+    record->ended_us = now.wall_us;
+    return idem_client_journal_end(client->journal, &record, 1, reterr);
+}
+
+enum idem_client_err idem_client_decide(struct idem_client *client,
+                                        const char *name,
+                                        bool happened,
+                                        const char *note,
+                                        struct idem_client_error *reterr)
+{
+    struct idem_str text = idem_str_from(note);
+    if (!idem_request_text(text, NOTE_MAX)) {
+        return idem_client_fail(reterr, IDEM_CLIENT_E_INVALID,
+                                "a note has 1 to %d bytes of UTF-8 without control characters",
+                                NOTE_MAX);
+    }
+    struct idem_str title = idem_str_from(name);
+    if (idem_client_runs(client, title)) {
+        return idem_client_fail(reterr, IDEM_CLIENT_E_BUSY, "%s is being run", name);
+    }
+    enum idem_client_err err = idem_client_journal_lock(client->journal, title, reterr);
+    if (err != IDEM_CLIENT_OK) {
+        return err;
+    }
+    struct idem_client_record record = { .memory = NULL };
+    err = idem_client_journal_find(client->journal, title, &record, reterr);
+    if (err == IDEM_CLIENT_OK) {
+        char message[IDEM_CLIENT_MESSAGE_MAX];
+        int len =
+            snprintf(message, sizeof(message), "%s. A person has found that out: %s",
+                     happened ? "It happened" : "Nothing happened, and nothing can any more", note);
+        record.message = (struct idem_str){ .data = message, .len = (size_t)len };
+        err = decide_locked(client, &record, happened, reterr);
+        idem_client_record_clear(&record);
+    }
+    idem_client_journal_unlock(client->journal, title);
     return err;
 }
 

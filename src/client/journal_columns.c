@@ -175,7 +175,7 @@ static bool number_read(enum kind kind, int64_t value, void *ret_at)
         return value >= 0 && value <= IDEM_CLIENT_UNKNOWN;
     case KIND_REASON:
         *(enum idem_client_reason *)ret_at = (enum idem_client_reason)value;
-        return value >= 0 && value <= IDEM_CLIENT_STOPPED;
+        return value >= 0 && value <= IDEM_CLIENT_DECIDED;
     case KIND_NONE:
     case KIND_TEXT:
     case KIND_BYTES:

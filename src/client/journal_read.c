@@ -89,7 +89,7 @@ static bool entry_read(sqlite3_stmt *statement, struct idem_client_entry *ret_en
     entry->created_ms = sqlite3_column_int64(statement, 11) / IDEM_US_PER_MS;
     entry->ended_ms = sqlite3_column_int64(statement, 12) / IDEM_US_PER_MS;
     return ours && outcome >= 0 && outcome <= IDEM_CLIENT_UNKNOWN && reason >= 0 &&
-           reason <= IDEM_CLIENT_STOPPED;
+           reason <= IDEM_CLIENT_DECIDED;
 }
 
 enum idem_client_err idem_client_journal_next(struct idem_client_journal *journal,

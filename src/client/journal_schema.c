@@ -47,7 +47,7 @@ static const char schema[] =
     "  begun_us INTEGER NOT NULL,"
     "  doubt INTEGER NOT NULL CHECK (doubt IN (0, 1)),"
     "  outcome INTEGER NOT NULL DEFAULT 0 CHECK (outcome BETWEEN 0 AND 3),"
-    "  reason INTEGER NOT NULL DEFAULT 0 CHECK (reason BETWEEN 0 AND 7),"
+    "  reason INTEGER NOT NULL DEFAULT 0 CHECK (reason BETWEEN 0 AND 8),"
     "  over INTEGER NOT NULL DEFAULT 0 CHECK (over IN (0, 1)),"
     "  replayed INTEGER NOT NULL DEFAULT 0 CHECK (replayed IN (0, 1)),"
     "  answer_status INTEGER NOT NULL DEFAULT 0,"

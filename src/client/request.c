@@ -21,13 +21,13 @@
 #define WINDOW_MAX_MS       INT64_C(31536000000) /* A year. */
 #define KEY_TEXT_SIZE       64
 
-static bool name_is_usable(struct idem_str name)
+bool idem_request_text(struct idem_str text, size_t max)
 {
-    if (name.len == 0 || name.len > IDEM_CLIENT_NAME_MAX || !idem_utf8_valid(name)) {
+    if (text.len == 0 || text.len > max || !idem_utf8_valid(text)) {
         return false;
     }
-    for (size_t i = 0; i < name.len; i++) {
-        if ((unsigned char)name.data[i] < 0x20 || name.data[i] == 0x7f) {
+    for (size_t i = 0; i < text.len; i++) {
+        if ((unsigned char)text.data[i] < 0x20 || text.data[i] == 0x7f) {
             return false;
         }
     }
@@ -168,7 +168,7 @@ enum idem_client_err idem_request_check(const struct idem_client_request *reques
         return idem_client_fail(reterr, IDEM_CLIENT_E_INVALID,
                                 "the request's size is not that of this library's");
     }
-    if (!name_is_usable(idem_str_from(request->name))) {
+    if (!idem_request_text(idem_str_from(request->name), IDEM_CLIENT_NAME_MAX)) {
         return idem_client_fail(reterr, IDEM_CLIENT_E_INVALID,
                                 "a name has 1 to %d bytes of UTF-8 without control characters; "
                                 "nothing was sent",

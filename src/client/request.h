@@ -36,6 +36,9 @@ struct idem_str idem_request_key(struct idem_client *client, struct idem_buf *bu
 /* POST, PUT, PATCH or DELETE. */
 bool idem_request_method(struct idem_str method);
 
+/* 1 to `max` bytes of UTF-8 without control characters. */
+bool idem_request_text(struct idem_str text, size_t max);
+
 /* RFC 9110, 5.1 and 5.5: a token, a colon, and no control characters. */
 bool idem_request_line(struct idem_str line);
 

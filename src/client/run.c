@@ -22,6 +22,7 @@
 
 #define RESERVE_MAX_US     (2 * IDEM_US_PER_SECOND) /* Kept of a deadline for questions. */
 #define TRY_MIN_US         (50 * IDEM_US_PER_MS)    /* Less is no try. */
+#define TRY_USEFUL_US      IDEM_US_PER_SECOND
 #define SERVER_WAIT_MAX_US (11 * IDEM_US_PER_SECOND)
 
 static int64_t now_us(const struct idem_client *client)
@@ -62,13 +63,23 @@ static int64_t send_until_us(const struct idem_client_intent *intent)
     return intent->deadline_us - least(intent->record.deadline_us / 10, RESERVE_MAX_US);
 }
 
+/*
+ * Until when a send may begin. A repeat has a time in which an answer can come: one that is cut off
+ * at once would leave doubt where there was none.
+ */
+static int64_t begin_until_us(const struct idem_client_intent *intent)
+{
+    int64_t least_us = least(intent->record.deadline_us / 10, TRY_USEFUL_US);
+    return send_until_us(intent) - (intent->sends > 0 ? least_us : 0);
+}
+
 static struct idem_course_scene scene_make(struct idem_client_intent *intent)
 {
     struct idem_client *client = intent->client;
     struct idem_course_scene scene = {
         .now_us = now_us(client),
         .deadline_us = intent->deadline_us,
-        .send_until_us = send_until_us(intent),
+        .send_until_us = begin_until_us(intent),
         .window_us = intent->window_us,
         .can_ask = can_ask(intent),
         .backoff_first_us = client->options.backoff_first_ms * IDEM_US_PER_MS,
@@ -146,6 +157,7 @@ void idem_run_begin(struct idem_client_intent *intent, bool doubt)
     intent->deadline_us = now_us(client) + intent->record.deadline_us;
     intent->window_us = window_end_us(intent);
     intent->stopping = false;
+    intent->first_sent_us = intent->record.first.wall_us;
     intent->sends = 0;
     intent->asks = 0;
     intent->why = "no try has ended";
@@ -188,7 +200,7 @@ static void lines_add_own(const struct idem_client_intent *intent,
     if (intent->dialect->first_sent != NULL) {
         size_t from = buf->len;
         idem_buf_printf(buf, "%s: ", intent->dialect->first_sent);
-        idem_date_print_imf(intent->record.first.wall_us, buf);
+        idem_date_print_imf(intent->first_sent_us, buf);
         line_add_from(call, buf, from);
     }
     /* The answer that it runs (202, with an address) should come before nobody waits any more. */
@@ -227,6 +239,9 @@ static void call_make_send(struct idem_client_slot *slot)
     call->timeout_us = least(call->timeout_us, left_us > TRY_MIN_US ? left_us : TRY_MIN_US);
     call->not_after_us = least(send_until_us(intent), intent->window_us);
     call->body = intent->record.body;
+    if (!intent->course.doubt) { /* What was tried before never left, or did nothing. */
+        intent->first_sent_us = idem_clock_wall_us(intent->client->clock);
+    }
 
     idem_buf_init(&buf, slot->lines, sizeof(slot->lines));
     lines_add_common(intent, call, &buf);

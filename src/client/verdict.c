@@ -45,6 +45,8 @@ const char *idem_client_reason_name(enum idem_client_reason reason)
         return "advised";
     case IDEM_CLIENT_STOPPED:
         return "stopped";
+    case IDEM_CLIENT_DECIDED:
+        return "decided";
     }
     return "none"; /* Not one of ours: from a caller. */
 }
@@ -90,6 +92,7 @@ static const char *reason_text(enum idem_client_reason reason)
     case IDEM_CLIENT_ANSWERED:
     case IDEM_CLIENT_NOT_SENT:
     case IDEM_CLIENT_ADVISED:
+    case IDEM_CLIENT_DECIDED:
         break;
     }
     return "the same request again would not help";

@@ -35,6 +35,7 @@ class Network:
         self.port = port
         self.target_port = target_port
         self.met = dict.fromkeys([*FATES, "outage"], 0)
+        self.first = self.random.sample(list(FATES), len(FATES))  # Each at least once.
         self.writers = set()
         self.loop = asyncio.new_event_loop()
         self.thread = threading.Thread(target=self.loop.run_forever, daemon=True)
@@ -56,7 +57,7 @@ class Network:
 
     async def outages(self):
         while True:
-            await asyncio.sleep(self.random.uniform(1.0, 2.5))
+            await asyncio.sleep(self.random.uniform(0.5, 2.0))
             self.met["outage"] += 1
             self.server.close()
             for writer in list(self.writers):
@@ -74,7 +75,8 @@ class Network:
         writer.transport.abort()
 
     async def connected(self, reader, writer):
-        fate = self.random.choices(list(FATES), list(FATES.values()))[0]
+        any_fate = self.random.choices(list(FATES), list(FATES.values()))[0]
+        fate = self.first.pop() if self.first else any_fate
         self.met[fate] += 1
         self.writers.add(writer)
         try:
@@ -88,7 +90,7 @@ class Network:
 
     async def carry(self, fate, reader, writer):
         there, back = await asyncio.open_connection("127.0.0.1", self.target_port)
-        limit = int(self.random.expovariate(1 / 12000))
+        limit = int(self.random.expovariate(1 / 8000))
         up = {"cut-up": limit, "swallow": None}.get(fate, 1 << 40)
         down = {"cut-down": limit, "pass": 4 * limit, "lag": 4 * limit, "mute": None}.get(
             fate, 1 << 40

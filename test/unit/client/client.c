@@ -419,6 +419,48 @@ static void a_step_of_the_calendar_changes_nothing_and_a_passed_window_ends_send
     assert_int_equal(peer_arrivals(scene->peer), arrivals);
 }
 
+static void a_window_counts_from_what_may_have_left(void **state)
+{
+    struct scene *scene = *state;
+    struct idem_client_request request = request_of(scene, "order-1", "/ok");
+    request.url = "http://127.0.0.1:1/";
+    request.deadline_ms = 100;
+    struct idem_client_intent *intent = intend(scene, &request);
+    assert_int_equal(run(scene, intent)->reason, IDEM_CLIENT_NOT_SENT);
+    scene->clock.mono_ahead_us = 10 * IDEM_US_PER_DAY;
+    scene->clock.wall_ahead_us = 10 * IDEM_US_PER_DAY;
+    const struct idem_client_verdict *verdict = run(scene, intent);
+    assert_int_equal(verdict->reason, IDEM_CLIENT_NOT_SENT);
+    assert_true(verdict->sends > 0);
+}
+
+static void a_person_ends_what_nobody_can_tell_and_only_that(void **state)
+{
+    struct scene *scene = *state;
+    struct idem_client_request request = request_of(scene, "order-1", "/close");
+    request.deadline_ms = 200;
+    assert_int_equal(idem_client_decide(scene->client, "order-1", true, "seen", &scene->error),
+                     IDEM_CLIENT_E_UNKNOWN);
+    struct idem_client_intent *intent = intend(scene, &request);
+    assert_int_equal(run(scene, intent)->outcome, IDEM_CLIENT_UNKNOWN);
+    assert_int_equal(idem_client_decide(scene->client, "order-1", true, "", &scene->error),
+                     IDEM_CLIENT_E_INVALID);
+    assert_int_equal(
+        idem_client_decide(scene->client, "order-1", false, "not on the statement", &scene->error),
+        IDEM_CLIENT_OK);
+    assert_int_equal(idem_client_decide(scene->client, "order-1", true, "seen", &scene->error),
+                     IDEM_CLIENT_E_REFUSED);
+    unsigned arrivals = peer_arrivals(scene->peer);
+    idem_client_release(intent);
+    intent = intend(scene, &request);
+    const struct idem_client_verdict *verdict = run(scene, intent);
+    assert_int_equal(verdict->outcome, IDEM_CLIENT_REFUSED);
+    assert_int_equal(verdict->reason, IDEM_CLIENT_DECIDED);
+    assert_non_null(strstr(verdict->message, "not on the statement"));
+    assert_int_equal(peer_arrivals(scene->peer), arrivals);
+    assert_int_equal(idem_client_renew(intent, NULL, &scene->error), IDEM_CLIENT_OK);
+}
+
 static void limits_hold_at_the_limit(void **state)
 {
     struct scene *scene = *state;
@@ -467,6 +509,8 @@ int main(void)
         IN_A_SCENE(a_stop_says_what_is_known_at_that_moment),
         IN_A_SCENE(a_close_in_the_middle_leaves_what_can_be_resumed),
         IN_A_SCENE(a_step_of_the_calendar_changes_nothing_and_a_passed_window_ends_sending),
+        IN_A_SCENE(a_window_counts_from_what_may_have_left),
+        IN_A_SCENE(a_person_ends_what_nobody_can_tell_and_only_that),
         IN_A_SCENE(limits_hold_at_the_limit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -367,6 +367,30 @@ static void a_send_at_the_very_limit_is_not_made(void **state)
     assert_int_equal(idem_course_next(&course, &scene, reading, false).kind, IDEM_MOVE_END);
 }
 
+static void a_deadline_is_used_to_its_end(void **state)
+{
+    (void)state;
+    for (uint64_t dice = 1; dice < 200; dice++) {
+        struct idem_course course;
+        struct idem_course_scene scene = scene_of(&kinds[0], NOW);
+        struct idem_move move = { .kind = IDEM_MOVE_SEND };
+        int sends = 0;
+        scene.dice = dice * UINT64_C(0x9E3779B97F4A7C15);
+        idem_course_begin(&course, false);
+        while (move.kind == IDEM_MOVE_SEND) {
+            sends += 1;
+            scene.dice ^= scene.dice << 13; /* Marsaglia's xorshift. */
+            scene.dice ^= scene.dice >> 7;
+            scene.dice ^= scene.dice << 17;
+            move = after(&course, &scene, IDEM_MEANING_TURNED_AWAY, IDEM_NEXT_AGAIN, false);
+            scene.now_us += move.pause_us;
+        }
+        assert_int_equal(move.kind, IDEM_MOVE_END);
+        assert_in_range(scene.send_until_us - scene.now_us, 0, scene.backoff_first_us);
+        assert_in_range(sends, 3, 40);
+    }
+}
+
 static void not_sent_is_said_only_if_no_send_left(void **state)
 {
     (void)state;
@@ -436,6 +460,7 @@ int main(void)
         cmocka_unit_test(pauses_grow_with_failures_and_begin_anew_when_the_server_is_at_it),
         cmocka_unit_test(a_wish_beyond_the_end_is_set_aside_for_one_question),
         cmocka_unit_test(a_send_at_the_very_limit_is_not_made),
+        cmocka_unit_test(a_deadline_is_used_to_its_end),
         cmocka_unit_test(not_sent_is_said_only_if_no_send_left),
         cmocka_unit_test(a_cut_run_is_refused_only_without_doubt_and_without_a_send_under_way),
     };
