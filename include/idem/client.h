@@ -22,8 +22,12 @@
  * readable or idem_client_timeout_ms() has passed, and idem_client_reap() for what has ended.
  *
  * Ownership: what is passed in is borrowed for the call and copied where it is kept. Handles and
- * what they show belong to the client: valid until released, or until the client is closed.
- * Threads: a client and its intents belong to one thread at a time. Several clients, also of other
+ * what they show belong to the client. A handle is valid until it is released or the client closed;
+ * what a verdict points to, and a key, until the intent is submitted, renewed or released.
+ * Threads: a client and its intents belong to one thread at a time, and to the process that opened
+ * it: after a fork the child opens its own (calls on the parent's fail). SIGPIPE is blocked while
+ * the library writes. Handing in another client's intent, or releasing one that runs, is a bug and
+ * stops the process. Several clients, also of other
  * processes, may share one journal; an intent is run by one of them at a time.
  * Structs that the caller fills in begin with their size, so that later versions can add members;
  * zero is always the default: `{ .size = sizeof(struct idem_client_options) }`.
@@ -46,24 +50,6 @@ extern "C" {
 struct idem_client;
 struct idem_client_intent;
 
-/* What went wrong with a call of this interface. It is never a statement about money. */
-enum idem_client_err {
-    IDEM_CLIENT_OK = 0,
-    IDEM_CLIENT_E_INVALID,  /* An argument cannot be used. */
-    IDEM_CLIENT_E_MISMATCH, /* The name belongs to another request, which stays what it is. */
-    IDEM_CLIENT_E_UNKNOWN,  /* There is no intent of that name. */
-    IDEM_CLIENT_E_BUSY,     /* The intent is being run, by this or by another process. */
-    IDEM_CLIENT_E_REFUSED,  /* Its verdict does not allow this. */
-    IDEM_CLIENT_E_JOURNAL,  /* The journal cannot be read or written; nothing was sent. */
-    IDEM_CLIENT_E_LIMIT,    /* A limit is reached; later it may work. */
-    IDEM_CLIENT_E_SYSTEM    /* The operating system refused: memory, descriptors. */
-};
-
-/* A sentence for a person; terminated. Written when a call fails, untouched otherwise. */
-struct idem_client_error {
-    char text[512];
-};
-
 struct idem_client_options {
     size_t size;
     const char *journal;     /* Its path; made if it is not there, for this user alone. */
@@ -79,6 +65,7 @@ struct idem_client_options {
     uint32_t backoff_max_ms;     /* ... doubled at every try up to this; default 60 s. */
     uint32_t retry_percent;      /* Repeats may add this much to the first tries; default 10. */
     uint32_t retry_reserve;      /* Repeats that are always allowed at first; default 10. */
+    bool no_repeats; /* One send a run: for callers who have a loop of their own around it. */
 };
 
 /* Opens the journal, and makes ready to send; nothing is sent. */
@@ -105,8 +92,8 @@ struct idem_client_request {
     const char *dialect; /* "idem" (NULL), "ietf", "stripe", "adyen" or "paypal". */
     const char *key;     /* NULL: a random UUID. Whoever brings a key may have used it before. */
     /*
-     * A header line that says who asks: "Authorization: Bearer ...". Sent, never written down, so
-     * that it can be another one tomorrow, under the same key.
+     * A header line that says who asks: "Authorization: Bearer ...". Sent, never written down. It
+     * can be another one tomorrow, of the same account: idem_client_same_account().
      */
     const char *credential;
     const char
@@ -118,8 +105,8 @@ struct idem_client_request {
 
 /*
  * The intent of that name: a new one, or the one that the journal has if its request is the same
- * (method, URL, headers, body, dialect, and key if one is given; deadline and window are the new
- * ones). Nothing is written or sent yet.
+ * (method, URL, headers, body, dialect, and key if one is given; deadline, window and status
+ * address are the new ones). Nothing is written or sent yet.
  */
 IDEM_API enum idem_client_err idem_client_intend(struct idem_client *client,
                                                  const struct idem_client_request *request,
@@ -142,6 +129,19 @@ IDEM_API enum idem_client_err idem_client_renew(struct idem_client_intent *inten
                                                 const struct idem_client_request *request,
                                                 struct idem_client_error *reterr);
 
+/* For its next runs, in milliseconds; 0: as it is. For intents out of the journal, mostly. */
+IDEM_API enum idem_client_err idem_client_set_times(struct idem_client_intent *intent,
+                                                    int64_t deadline_ms,
+                                                    int64_t window_ms,
+                                                    struct idem_client_error *reterr);
+
+/*
+ * The credential given now is of the same account as the one with which the intent was sent before.
+ * Without this word a run under another credential is refused while its outcome is not known: keys
+ * count within an account, and another one would carry the request out again.
+ */
+IDEM_API void idem_client_same_account(struct idem_client_intent *intent);
+
 /* Gives the handle back; the journal keeps the intent. Not while it runs. Accepts NULL. */
 IDEM_API void idem_client_release(struct idem_client_intent *intent);
 
@@ -155,14 +155,18 @@ IDEM_API enum idem_client_err idem_client_submit(struct idem_client *client,
                                                  size_t count,
                                                  struct idem_client_error *reterr);
 
-/* Does what is due, and waits for more at most `wait_ms` (0: not at all; -1: until something). */
+/*
+ * Does what is due, and waits for more at most `wait_ms` (0: not at all; -1: until a run ends).
+ * What has ended is flushed to the journal's disk here; while another process writes the journal
+ * that may take as long as that does, at most 5 s.
+ */
 IDEM_API void idem_client_perform(struct idem_client *client, int wait_ms);
 
 /* A descriptor that is readable when idem_client_perform() has something to do. */
 IDEM_API int idem_client_fd(const struct idem_client *client);
 
 /* Milliseconds until it has something to do by time alone; -1: never. Ask after each perform. */
-IDEM_API int idem_client_timeout_ms(const struct idem_client *client);
+IDEM_API int idem_client_timeout_ms(struct idem_client *client);
 
 /* The next intent whose run has ended, each once; NULL: none at the moment. */
 IDEM_API struct idem_client_intent *idem_client_reap(struct idem_client *client);

@@ -1,5 +1,5 @@
 /*
- * client_verdict.h - how runs of intents end, and how they stand; part of client.h.
+ * client_verdict.h - how calls fail, how runs of intents end, how they stand; part of client.h.
  */
 #ifndef IDEM_CLIENT_VERDICT_H
 #define IDEM_CLIENT_VERDICT_H
@@ -15,6 +15,24 @@
 #define IDEM_CLIENT_URL_MAX     2048     /* Bytes. */
 #define IDEM_CLIENT_BODY_MAX    16777216 /* Bytes. */
 #define IDEM_CLIENT_RUNS_MAX    8192     /* Submitted and not yet reaped, in one client. */
+
+/* What went wrong with a call of this interface. It is never a statement about money. */
+enum idem_client_err {
+    IDEM_CLIENT_OK = 0,
+    IDEM_CLIENT_E_INVALID,  /* An argument cannot be used. */
+    IDEM_CLIENT_E_MISMATCH, /* The name belongs to another request, which stays what it is. */
+    IDEM_CLIENT_E_UNKNOWN,  /* There is no intent of that name. */
+    IDEM_CLIENT_E_BUSY,     /* The intent is being run, by this or by another process. */
+    IDEM_CLIENT_E_REFUSED,  /* Its verdict does not allow this. */
+    IDEM_CLIENT_E_JOURNAL,  /* The journal cannot be read or written; nothing was sent. */
+    IDEM_CLIENT_E_LIMIT,    /* A limit is reached; later it may work. */
+    IDEM_CLIENT_E_SYSTEM    /* The operating system refused: memory, descriptors. */
+};
+
+/* A sentence for a person; terminated. Written when a call fails, untouched otherwise. */
+struct idem_client_error {
+    char text[512];
+};
 
 enum idem_client_outcome {
     IDEM_CLIENT_NO_OUTCOME = 0, /* It has not been run. */

@@ -9,31 +9,15 @@
  * tells the system of a new socket only at the beginning of its next round; so perform() goes on
  * until a round has changed nothing, and what the caller polls is complete.
  */
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/bug.h"
 #include "base/crash.h"
 #include "client/client_internal.h"
+#include "client/pipe_guard.h"
 
 #define ROUNDS_MAX   64  /* Of one perform; the rest is for the next. */
 #define TOGETHER_MAX 256 /* Verdicts in one transaction. */
-
-enum idem_client_err idem_client_fail(struct idem_client_error *reterr,
-                                      enum idem_client_err err,
-                                      const char *format,
-                                      ...)
-{
-    if (reterr != NULL) {
-        va_list arguments;
-        va_start(arguments, format);
-        (void)vsnprintf(reterr->text, sizeof(reterr->text), format, arguments);
-        va_end(arguments);
-    }
-    return err;
-}
 
 void idem_client_place(struct idem_client_intent *intent, enum idem_client_place place)
 {
@@ -54,13 +38,25 @@ static struct idem_client_intent *first_of(struct idem_client *client, enum idem
     return node == NULL ? NULL : IDEM_CONTAINER_OF(node, struct idem_client_intent, node);
 }
 
-static size_t running_count(const struct idem_client *client)
+size_t idem_client_running(const struct idem_client *client)
 {
     size_t count = 0;
     for (enum idem_client_place i = IDEM_PLACE_READY; i < IDEM_PLACE_COUNT; i++) {
         count += client->places[i].count;
     }
     return count;
+}
+
+void idem_client_note_due(struct idem_client_intent *intent)
+{
+    intent->client->notes_due += intent->note_due ? 0 : 1;
+    intent->note_due = true;
+}
+
+void idem_client_note_done(struct idem_client_intent *intent)
+{
+    intent->client->notes_due -= intent->note_due ? 1 : 0;
+    intent->note_due = false;
 }
 
 /* One turn. */
@@ -117,6 +113,35 @@ static bool ready_go(struct idem_client *client)
     return any;
 }
 
+/* Where to ask for what runs, many in one transaction. Losing it costs a question by key. */
+static void notes_write(struct idem_client *client)
+{
+    struct idem_client_record *records[TOGETHER_MAX];
+    size_t count = 0;
+
+    if (client->notes_due == 0) {
+        return;
+    }
+    IDEM_LIST_FOREACH (node, &client->intents) {
+        struct idem_client_intent *intent = IDEM_CONTAINER_OF(node, struct idem_client_intent, kin);
+        if (intent->note_due && count < TOGETHER_MAX) {
+            idem_client_note_done(intent);
+            records[count] = &intent->record;
+            count += 1;
+        }
+    }
+    struct idem_client_error error;
+    enum idem_client_err err = idem_client_journal_note(client->journal, records, count, &error);
+    (void)err;
+}
+
+/* Writes one verdict, after the whole lot was refused because of one of them. */
+static bool ended_write_one(struct idem_client *client, struct idem_client_record *record)
+{
+    struct idem_client_error error;
+    return idem_client_journal_end(client->journal, &record, 1, &error) == IDEM_CLIENT_OK;
+}
+
 /* Writes down what has ended, many in one transaction, and lets it be reaped. */
 static bool ended_write(struct idem_client *client)
 {
@@ -134,11 +159,12 @@ static bool ended_write(struct idem_client *client)
     }
     struct idem_client_error error;
     idem_crash_point("client-end-before");
-    bool recorded =
-        idem_client_journal_end(client->journal, records, count, &error) == IDEM_CLIENT_OK;
+    enum idem_client_err err = idem_client_journal_end(client->journal, records, count, &error);
     idem_crash_point("client-end-durable");
     for (size_t i = 0; i < count; i++) {
         struct idem_client_intent *intent = first_of(client, IDEM_PLACE_ENDED);
+        bool recorded = err == IDEM_CLIENT_OK ||
+                        (err == IDEM_CLIENT_E_BUSY && ended_write_one(client, &intent->record));
         idem_client_journal_unlock(client->journal, intent->record.name);
         idem_verdict_from_record(intent, recorded);
         idem_client_place(intent, IDEM_PLACE_FINISHED);
@@ -151,9 +177,15 @@ static void on_due(uv_timer_t *timer)
     (void)timer; /* It only ends the loop's waiting. */
 }
 
-/* The loop wakes up for the next pause or deadline that ends. */
-static void due_arm(struct idem_client *client, int64_t now_us)
+static void on_waited(uv_timer_t *timer)
 {
+    struct idem_client *client = timer->data;
+    client->waited = true;
+}
+
+void idem_client_arm(struct idem_client *client)
+{
+    int64_t now_us = idem_clock_mono_us(client->clock);
     int64_t due_us = INT64_MAX;
     const enum idem_client_place places[] = { IDEM_PLACE_READY, IDEM_PLACE_PAUSING };
     for (size_t i = 0; i < IDEM_ARRAY_COUNT(places); i++) {
@@ -178,14 +210,18 @@ static void due_arm(struct idem_client *client, int64_t now_us)
 static bool turn(struct idem_client *client, uv_run_mode mode)
 {
     uint64_t stirs = idem_http_client_stirs(client->http);
+    struct idem_pipe_guard guard;
+    idem_pipe_guard_begin(&guard);
     (void)uv_run(&client->loop, mode); /* Whether handles are left is not of interest. */
     int64_t now_us = idem_clock_mono_us(client->clock);
     bool any = calls_reap(client);
     any |= place_wake(client, IDEM_PLACE_PAUSING, now_us);
     any |= place_wake(client, IDEM_PLACE_READY, now_us);
     any |= ready_go(client);
+    idem_pipe_guard_end(&guard);
+    notes_write(client);
     any |= ended_write(client);
-    due_arm(client, now_us);
+    idem_client_arm(client);
     return any || stirs != idem_http_client_stirs(client->http);
 }
 
@@ -197,21 +233,26 @@ static void settle(struct idem_client *client)
 
 static bool is_waiting(struct idem_client *client)
 {
-    return client->places[IDEM_PLACE_FINISHED].count == 0 && running_count(client) > 0;
+    return client->places[IDEM_PLACE_FINISHED].count == 0 && idem_client_running(client) > 0;
 }
 
 void idem_client_perform(struct idem_client *client, int wait_ms)
 {
+    if (!idem_client_is_own(client)) {
+        return; /* The other process's runs are not touched. */
+    }
     settle(client);
     if (wait_ms == 0 || !is_waiting(client)) {
         return;
     }
-    int64_t end_us = idem_clock_mono_us(client->clock) + wait_ms * IDEM_US_PER_MS;
+    client->waited = false;
+    client->wait.data = client;
     if (wait_ms > 0) {
         uv_update_time(&client->loop);
-        (void)uv_timer_start(&client->wait, on_due, (uint64_t)wait_ms, 0);
+        /* Fails only without callback. */
+        (void)uv_timer_start(&client->wait, on_waited, (uint64_t)wait_ms, 0);
     }
-    while (is_waiting(client) && (wait_ms < 0 || idem_clock_mono_us(client->clock) < end_us)) {
+    while (is_waiting(client) && !client->waited) {
         (void)turn(client, UV_RUN_ONCE);
     }
     (void)uv_timer_stop(&client->wait);
@@ -223,12 +264,19 @@ int idem_client_fd(const struct idem_client *client)
     return uv_backend_fd(&client->loop);
 }
 
-int idem_client_timeout_ms(const struct idem_client *client)
+int idem_client_timeout_ms(struct idem_client *client)
 {
+    const struct idem_list *places = client->places;
+    bool ready = places[IDEM_PLACE_READY].count > 0 && client->idle.count > 0;
+    if (ready || places[IDEM_PLACE_ENDED].count > 0 || places[IDEM_PLACE_FINISHED].count > 0) {
+        return 0;
+    }
+    if (idem_client_running(client) == 0) {
+        return -1;
+    }
+    uv_update_time(&client->loop);
     return uv_backend_timeout(&client->loop);
 }
-
-/* Submitting, reaping, stopping. */
 
 bool idem_client_runs(const struct idem_client *client, struct idem_str name)
 {
@@ -243,155 +291,6 @@ bool idem_client_runs(const struct idem_client *client, struct idem_str name)
     return false;
 }
 
-/* Why these cannot run now; OK: they can. */
-static enum idem_client_err submit_check(const struct idem_client *client,
-                                         struct idem_client_intent *const *intents,
-                                         size_t count,
-                                         struct idem_client_error *reterr)
-{
-    if (count > IDEM_CLIENT_RUNS_MAX - running_count(client)) {
-        return idem_client_fail(reterr, IDEM_CLIENT_E_LIMIT,
-                                "more than %d intents at once; nothing was sent",
-                                IDEM_CLIENT_RUNS_MAX);
-    }
-    for (size_t i = 0; i < count; i++) {
-        IDEM_ASSERT(intents[i]->client == client);
-        if (intents[i]->place != IDEM_PLACE_NONE ||
-            idem_client_runs(client, intents[i]->record.name)) {
-            return idem_client_fail(reterr, IDEM_CLIENT_E_BUSY,
-                                    "%s is being run already; nothing more was sent",
-                                    intents[i]->name);
-        }
-    }
-    return IDEM_CLIENT_OK;
-}
-
-/* The records that have to be written before they run; the locks of their names are taken. */
-struct entrants {
-    struct idem_client *client;
-    struct idem_client_record **records;
-    struct idem_client_intent **intents;
-    size_t count;
-};
-
-static void entrants_unlock(struct entrants *entrants)
-{
-    for (size_t i = 0; i < entrants->count; i++) {
-        idem_client_journal_unlock(entrants->client->journal, entrants->records[i]->name);
-    }
-}
-
-static enum idem_client_err entrants_lock(struct entrants *entrants,
-                                          struct idem_client_intent *const *intents,
-                                          size_t count,
-                                          struct idem_client_error *reterr)
-{
-    for (size_t i = 0; i < count; i++) {
-        if (intents[i]->record.over) {
-            continue;
-        }
-        enum idem_client_err err =
-            idem_client_journal_lock(entrants->client->journal, intents[i]->record.name, reterr);
-        if (err != IDEM_CLIENT_OK) {
-            entrants_unlock(entrants);
-            return err;
-        }
-        entrants->intents[entrants->count] = intents[i];
-        entrants->records[entrants->count] = &intents[i]->record;
-        entrants->count += 1;
-    }
-    return IDEM_CLIENT_OK;
-}
-
-/* Something of this key may have been carried out. A key that was brought: by its owner. */
-static bool known_before(const struct idem_client_record *record)
-{
-    return record->doubt || !record->key_own;
-}
-
-/* Durable, with their doubt; what was known before is in the intents' courses. */
-static enum idem_client_err entrants_write(struct entrants *entrants,
-                                           struct idem_client_error *reterr)
-{
-    struct idem_moment now = idem_moment_now(entrants->client->clock);
-
-    for (size_t i = 0; i < entrants->count; i++) {
-        struct idem_client_intent *intent = entrants->intents[i];
-        intent->before = intent->record;
-        intent->record.doubt = true;
-        intent->record.begun_us = now.wall_us;
-        /* Without doubt nothing of this key is anywhere: this is its first run. */
-        if (intent->record.first.wall_us == 0 || !known_before(&intent->before)) {
-            intent->record.first = now;
-        }
-    }
-    idem_crash_point("client-begin-before");
-    enum idem_client_err err = idem_client_journal_begin(
-        entrants->client->journal, entrants->records, entrants->count, reterr);
-    if (err == IDEM_CLIENT_OK) {
-        idem_crash_point("client-begin-durable");
-        return IDEM_CLIENT_OK;
-    }
-    for (size_t i = 0; i < entrants->count; i++) {
-        entrants->intents[i]->record = entrants->intents[i]->before;
-    }
-    entrants_unlock(entrants);
-    return err;
-}
-
-static void entrants_begin(struct entrants *entrants)
-{
-    for (size_t i = 0; i < entrants->count; i++) {
-        struct idem_client_intent *intent = entrants->intents[i];
-        idem_run_begin(intent, known_before(&intent->before));
-    }
-}
-
-static enum idem_client_err submit_all(struct entrants *entrants,
-                                       struct idem_client_intent *const *intents,
-                                       size_t count,
-                                       struct idem_client_error *reterr)
-{
-    enum idem_client_err err = entrants_lock(entrants, intents, count, reterr);
-    if (err == IDEM_CLIENT_OK && entrants->count > 0) {
-        err = entrants_write(entrants, reterr);
-    }
-    if (err != IDEM_CLIENT_OK) {
-        return err;
-    }
-    entrants_begin(entrants);
-    for (size_t i = 0; i < count; i++) {
-        if (intents[i]->place == IDEM_PLACE_NONE) { /* Over: its verdict is there. */
-            idem_client_place(intents[i], IDEM_PLACE_FINISHED);
-        }
-    }
-    return IDEM_CLIENT_OK;
-}
-
-enum idem_client_err idem_client_submit(struct idem_client *client,
-                                        struct idem_client_intent *const *intents,
-                                        size_t count,
-                                        struct idem_client_error *reterr)
-{
-    enum idem_client_err err = submit_check(client, intents, count, reterr);
-    if (err != IDEM_CLIENT_OK || count == 0) {
-        return err;
-    }
-    struct entrants entrants = {
-        .client = client,
-        .records = calloc(count, sizeof(struct idem_client_record *)),
-        .intents = calloc(count, sizeof(struct idem_client_intent *)),
-    };
-    if (entrants.records == NULL || entrants.intents == NULL) {
-        err = idem_client_fail(reterr, IDEM_CLIENT_E_SYSTEM, "out of memory; nothing was sent");
-    } else {
-        err = submit_all(&entrants, intents, count, reterr);
-    }
-    free(entrants.records);
-    free(entrants.intents);
-    return err;
-}
-
 struct idem_client_intent *idem_client_reap(struct idem_client *client)
 {
     struct idem_client_intent *intent = first_of(client, IDEM_PLACE_FINISHED);
@@ -401,12 +300,17 @@ struct idem_client_intent *idem_client_reap(struct idem_client *client)
     return intent;
 }
 
-void idem_client_stop(struct idem_client_intent *intent)
+/* Ends it as far as that can be done here; the rest is the next turn's. */
+static void stop(struct idem_client_intent *intent)
 {
+    struct idem_pipe_guard guard;
+
     switch (intent->place) {
     case IDEM_PLACE_BUSY:
         intent->stopping = true;
+        idem_pipe_guard_begin(&guard);
         idem_http_client_cancel(intent->client->http, &intent->slot->call);
+        idem_pipe_guard_end(&guard);
         return;
     case IDEM_PLACE_READY:
     case IDEM_PLACE_PAUSING:
@@ -420,6 +324,12 @@ void idem_client_stop(struct idem_client_intent *intent)
     }
 }
 
+void idem_client_stop(struct idem_client_intent *intent)
+{
+    stop(intent);
+    idem_client_arm(intent->client);
+}
+
 enum idem_client_err idem_client_run(struct idem_client_intent *intent,
                                      struct idem_client_error *reterr)
 {
@@ -427,6 +337,7 @@ enum idem_client_err idem_client_run(struct idem_client_intent *intent,
     if (err != IDEM_CLIENT_OK) {
         return err;
     }
+    settle(intent->client); /* It has begun before anything is waited for. */
     while (intent->place != IDEM_PLACE_FINISHED) {
         (void)turn(intent->client, UV_RUN_ONCE); /* A timer wakes it at the deadline at last. */
     }
@@ -450,6 +361,9 @@ enum idem_client_err idem_client_forget(struct idem_client *client,
                                         struct idem_client_error *reterr)
 {
     struct idem_str text = idem_str_from(name);
+    if (!idem_client_is_own(client)) {
+        return idem_client_foreign(reterr);
+    }
     if (idem_client_runs(client, text)) {
         return idem_client_fail(reterr, IDEM_CLIENT_E_BUSY, "%s is being run", name);
     }

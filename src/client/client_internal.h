@@ -2,7 +2,8 @@
  * client_internal.h - what the files of the client share. The contract is idem/client.h.
  *
  *   life.c     a client's beginning and end
- *   client.c   its loop and its lists: submit, perform, reap
+ *   client.c   its loop and its lists: perform, reap, stop
+ *   submit.c   runs begin
  *   request.c  what a caller may ask for, and the record it becomes
  *   handle.c   intents: from a request, from the journal, under a new key
  *   run.c      one run: sends, questions, pauses, its end
@@ -18,6 +19,7 @@
 #ifndef IDEM_CLIENT_CLIENT_INTERNAL_H
 #define IDEM_CLIENT_CLIENT_INTERNAL_H
 
+#include <sys/types.h>
 #include <uv.h>
 
 #include "base/attr.h"
@@ -28,6 +30,7 @@
 #include "base/uid.h"
 #include "client/course.h"
 #include "client/dialect.h"
+#include "client/fail.h"
 #include "client/inquiry.h"
 #include "client/journal.h"
 #include "client/meaning.h"
@@ -83,6 +86,7 @@ struct idem_client_intent {
     char key[256];
     char new_key[64];                        /* That a renewed record borrows. */
     char credential[IDEM_CLIENT_CREDENTIAL]; /* Empty: none. Wiped on release. */
+    bool same_account;                       /* The caller says so of a credential that is new. */
 
     enum idem_client_place place;
     struct idem_client_slot *slot; /* While BUSY. */
@@ -93,6 +97,8 @@ struct idem_client_intent {
     int64_t window_us;     /* INT64_MIN: nobody can say. */
     int64_t first_sent_us; /* Wall time; of the first send that may have had an effect. */
     bool stopping;         /* Its call was cancelled; what comes of it is the last of this run. */
+    bool listed;           /* Twice in one submit. */
+    bool note_due;         /* The journal does not have its operation_url yet. */
     unsigned sends;
     unsigned asks;
     const char *why; /* What the last answer was; constant. */
@@ -115,6 +121,11 @@ struct idem_client {
     struct idem_http_client *http;
     struct idem_clock *clock;
     struct idem_random *random;
+    pid_t owner; /* The process that opened it. */
+    char boot[IDEM_BOOT_ID_LEN + 1];
+    bool waited;        /* The time of one perform is over. */
+    bool proxy_is_near; /* There is none, or it is on this machine. */
+    size_t notes_due;   /* Intents with note_due. */
     struct idem_clock clock_memory;
     struct idem_random random_memory;
     struct idem_budget budget;
@@ -131,11 +142,25 @@ enum idem_client_err idem_client_open_with(const struct idem_client_options *opt
                                            struct idem_client **ret_client,
                                            struct idem_client_error *reterr);
 
-/* Writes the sentence, if somebody wants it, and returns `err`. */
-enum idem_client_err idem_client_fail(struct idem_client_error *reterr,
-                                      enum idem_client_err err,
-                                      const char *format,
-                                      ...) IDEM_PRINTF(3, 4);
+/* Now, with a calendar that is read anew; in tests the clock that was given. */
+struct idem_moment idem_client_now(struct idem_client *client);
+
+/*
+ * False in a child that was forked after the client was opened: journal, locks and random numbers
+ * belong to the parent. idem_client_foreign() is what such a call fails with.
+ */
+bool idem_client_is_own(const struct idem_client *client);
+enum idem_client_err idem_client_foreign(struct idem_client_error *reterr);
+
+/* How many have been submitted and not yet reaped. */
+size_t idem_client_running(const struct idem_client *client);
+
+/* The loop wakes up for what is due next: after every change from outside. */
+void idem_client_arm(struct idem_client *client);
+
+/* Its operation_url is to be written down, or has been. */
+void idem_client_note_due(struct idem_client_intent *intent);
+void idem_client_note_done(struct idem_client_intent *intent);
 
 /* True if an intent of that name is under way in this client. */
 bool idem_client_runs(const struct idem_client *client, struct idem_str name);
@@ -171,8 +196,8 @@ void idem_verdict_from_record(struct idem_client_intent *intent, bool recorded);
 /* Puts the end of a run into the record: verdict, message, answer. */
 void idem_verdict_settle(struct idem_client_intent *intent, const struct idem_move *move);
 
-/* Replaces the answer by copies. Without memory there is none. */
-void idem_answer_keep(struct idem_client_answer *answer,
+/* Replaces the answer by copies. False: there was no memory, and there is no answer. */
+bool idem_answer_keep(struct idem_client_answer *answer,
                       uint16_t status,
                       struct idem_str headers,
                       struct idem_str body);

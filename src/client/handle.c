@@ -31,33 +31,47 @@ static void record_take(struct idem_client_intent *intent, struct idem_client_re
     text_copy(intent->name, sizeof(intent->name), record->name);
     text_copy(intent->key, sizeof(intent->key), record->key);
     text_copy(intent->status_url, sizeof(intent->status_url), record->status_url);
+    intent->record.status_url = idem_str_from(intent->status_url);
     text_copy(intent->operation_url, sizeof(intent->operation_url), record->operation_url);
     struct idem_str message = idem_str_slice(record->message, 0, IDEM_CLIENT_MESSAGE_MAX - 1);
     text_copy(intent->message, sizeof(intent->message), message);
-    idem_answer_keep(&intent->answer, record->answer_status, record->answer_headers,
-                     record->answer_body);
+    /* Without memory for it there is no answer to show; the journal has it. */
+    (void)idem_answer_keep(&intent->answer, record->answer_status, record->answer_headers,
+                           record->answer_body);
     intent->sends = 0;
     intent->asks = 0;
     idem_verdict_from_record(intent, record->version > 0);
 }
 
 static enum idem_client_err credential_check(const struct idem_client *client,
-                                             struct idem_str url,
+                                             const struct idem_client_record *record,
                                              const char *credential,
                                              struct idem_client_error *reterr)
 {
     struct idem_str line = idem_str_from(credential);
+    const struct idem_dialect *dialect = idem_dialect_find(record->dialect);
 
-    if (line.len > 0 && (!idem_request_line(line) || line.len >= IDEM_CLIENT_CREDENTIAL)) {
+    if (line.len == 0) {
+        return IDEM_CLIENT_OK;
+    }
+    if (!idem_request_line(line) || line.len >= IDEM_CLIENT_CREDENTIAL) {
         return idem_client_fail(reterr, IDEM_CLIENT_E_INVALID,
                                 "the credential is not a header line of less than %d bytes; "
                                 "nothing was sent",
                                 IDEM_CLIENT_CREDENTIAL);
     }
-    if (line.len > 0 && !client->options.insecure && !idem_target_is_private(url)) {
+    const char *why = idem_request_line_objection(dialect, line);
+    if (why != NULL) {
         return idem_client_fail(reterr, IDEM_CLIENT_E_INVALID,
-                                "the credential would go in clear to another machine: use https; "
-                                "nothing was sent");
+                                "the credential cannot be %.*s: %s; nothing was sent",
+                                (int)idem_str_find(line, ':'), line.data, why);
+    }
+    bool near = idem_target_is_private(record->url) && client->proxy_is_near;
+    bool sealed = idem_str_starts(record->url, IDEM_STR("https:"));
+    if (!client->options.insecure && !near && !sealed) {
+        return idem_client_fail(reterr, IDEM_CLIENT_E_INVALID,
+                                "the credential would go in clear to another machine: use https, "
+                                "or allow it (insecure); nothing was sent");
     }
     return IDEM_CLIENT_OK;
 }
@@ -71,12 +85,11 @@ static enum idem_client_err handle_make(struct idem_client *client,
 {
     const struct idem_dialect *dialect = idem_dialect_find(record->dialect);
 
-    if (dialect == NULL || !idem_request_method(record->method) ||
-        idem_target_check(record->url) != IDEM_TARGET_OK) {
+    if (dialect == NULL || !idem_request_is_whole(record)) {
         return idem_client_fail(reterr, IDEM_CLIENT_E_JOURNAL,
                                 "what the journal has of it cannot be used; nothing was sent");
     }
-    enum idem_client_err err = credential_check(client, record->url, credential, reterr);
+    enum idem_client_err err = credential_check(client, record, credential, reterr);
     if (err != IDEM_CLIENT_OK) {
         return err;
     }
@@ -120,6 +133,9 @@ static enum idem_client_err record_choose(struct idem_client *client,
         idem_client_record_clear(&known);
         return err;
     }
+    if (asked->status_url.len > 0) {
+        known.status_url = asked->status_url; /* Copied before `asked` goes. */
+    }
     known.deadline_us = asked->deadline_us;
     known.window_us = asked->window_us;
     *ret_record = known;
@@ -135,7 +151,9 @@ enum idem_client_err idem_client_intend(struct idem_client *client,
     struct idem_client_record asked = { .memory = NULL };
     struct idem_client_record record = { .memory = NULL };
 
-    enum idem_client_err err = idem_request_check(request, &dialect, reterr);
+    enum idem_client_err err = idem_client_is_own(client)
+                                   ? idem_request_check(request, &dialect, reterr)
+                                   : idem_client_foreign(reterr);
     if (err == IDEM_CLIENT_OK) {
         err = idem_request_record(client, request, dialect, &asked, reterr);
     }
@@ -176,16 +194,14 @@ static enum idem_client_err record_copy(struct idem_client_intent *intent,
                                         struct idem_client_record *ret_record,
                                         struct idem_client_error *reterr)
 {
+    struct idem_client_record known = { .memory = NULL };
     enum idem_client_err err =
-        idem_client_journal_find(intent->client->journal, intent->record.name, ret_record, reterr);
-    if (err != IDEM_CLIENT_OK) {
-        return err;
+        idem_client_journal_find(intent->client->journal, intent->record.name, &known, reterr);
+    if (err == IDEM_CLIENT_OK) {
+        err = idem_request_rekey(intent->client, &known, ret_record, reterr);
     }
-    struct idem_buf buf;
-    idem_buf_init(&buf, intent->new_key, sizeof(intent->new_key));
-    ret_record->key = idem_request_key(intent->client, &buf);
-    ret_record->key_own = true;
-    return IDEM_CLIENT_OK;
+    idem_client_record_clear(&known);
+    return err;
 }
 
 static enum idem_client_err record_renewed(struct idem_client_intent *intent,
@@ -224,7 +240,7 @@ static enum idem_client_err renew_locked(struct idem_client_intent *intent,
 
     enum idem_client_err err = record_renewed(intent, request, &record, reterr);
     if (err == IDEM_CLIENT_OK) {
-        err = credential_check(intent->client, record.url, credential, reterr);
+        err = credential_check(intent->client, &record, credential, reterr);
     }
     if (err != IDEM_CLIENT_OK) {
         idem_client_record_clear(&record);
@@ -265,10 +281,13 @@ enum idem_client_err idem_client_renew(struct idem_client_intent *intent,
 {
     struct idem_client_journal *journal = intent->client->journal;
 
+    if (!idem_client_is_own(intent->client)) {
+        return idem_client_foreign(reterr);
+    }
     if (intent->place != IDEM_PLACE_NONE || idem_client_runs(intent->client, intent->record.name)) {
         return idem_client_fail(reterr, IDEM_CLIENT_E_BUSY, "%s is being run", intent->name);
     }
-    if (intent->record.outcome != IDEM_CLIENT_REFUSED) {
+    if (!intent->verdict.renewable) {
         return idem_client_fail(reterr, IDEM_CLIENT_E_REFUSED,
                                 "no new key for %s: only after a verdict that nothing happened, "
                                 "and its verdict is %s; nothing was sent",
@@ -294,11 +313,14 @@ static enum idem_client_err decide_locked(struct idem_client *client,
         return idem_client_fail(reterr, IDEM_CLIENT_E_REFUSED, "%s: there is nothing to decide",
                                 record->over ? "it is over" : "it was never run");
     }
-    struct idem_moment now = idem_moment_now(client->clock);
+    struct idem_moment now = idem_client_now(client);
     record->outcome = happened ? IDEM_CLIENT_DONE : IDEM_CLIENT_REFUSED;
     record->reason = IDEM_CLIENT_DECIDED;
     record->over = true;
     record->doubt = false;
+    record->answer_status = 0; /* What the server said was not the end of it. */
+    record->answer_headers = (struct idem_str){ .len = 0 };
+    record->answer_body = (struct idem_str){ .len = 0 };
     record->ended_us = now.wall_us;
     return idem_client_journal_end(client->journal, &record, 1, reterr);
 }
@@ -316,6 +338,9 @@ enum idem_client_err idem_client_decide(struct idem_client *client,
                                 NOTE_MAX);
     }
     struct idem_str title = idem_str_from(name);
+    if (!idem_client_is_own(client)) {
+        return idem_client_foreign(reterr);
+    }
     if (idem_client_runs(client, title)) {
         return idem_client_fail(reterr, IDEM_CLIENT_E_BUSY, "%s is being run", name);
     }
@@ -336,6 +361,32 @@ enum idem_client_err idem_client_decide(struct idem_client *client,
     }
     idem_client_journal_unlock(client->journal, title);
     return err;
+}
+
+enum idem_client_err idem_client_set_times(struct idem_client_intent *intent,
+                                           int64_t deadline_ms,
+                                           int64_t window_ms,
+                                           struct idem_client_error *reterr)
+{
+    enum idem_client_err err = idem_request_times(deadline_ms, window_ms, reterr);
+    if (err != IDEM_CLIENT_OK) {
+        return err;
+    }
+    if (intent->place != IDEM_PLACE_NONE) {
+        return idem_client_fail(reterr, IDEM_CLIENT_E_BUSY, "%s is being run", intent->name);
+    }
+    if (deadline_ms > 0) {
+        intent->record.deadline_us = deadline_ms * IDEM_US_PER_MS;
+    }
+    if (window_ms > 0) {
+        intent->record.window_us = window_ms * IDEM_US_PER_MS;
+    }
+    return IDEM_CLIENT_OK;
+}
+
+void idem_client_same_account(struct idem_client_intent *intent)
+{
+    intent->same_account = true;
 }
 
 void idem_client_release(struct idem_client_intent *intent)

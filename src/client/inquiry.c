@@ -46,24 +46,6 @@ static struct idem_str without_query(struct idem_str url)
     return idem_str_slice(url, 0, idem_str_find(url, '?'));
 }
 
-/* "host:port" without the port that the scheme has anyway. */
-static struct idem_str origin_short(struct idem_str origin)
-{
-    bool tls = idem_str_equal_nocase(idem_str_slice(origin, 0, 6), IDEM_STR("https:"));
-    struct idem_str port = tls ? IDEM_STR(":443") : IDEM_STR(":80");
-    bool has = origin.len > port.len &&
-               idem_str_equal(idem_str_slice(origin, origin.len - port.len, port.len), port);
-    return idem_str_slice(origin, 0, has ? origin.len - port.len : origin.len);
-}
-
-static bool same_origin(struct idem_str left, struct idem_str right)
-{
-    return idem_target_check(left) == IDEM_TARGET_OK &&
-           idem_target_check(right) == IDEM_TARGET_OK &&
-           idem_str_equal_nocase(origin_short(idem_target_origin(left)),
-                                 origin_short(idem_target_origin(right)));
-}
-
 /* Where `part` stands last in `text`; text.len: nowhere. */
 static size_t find_last(struct idem_str text, struct idem_str part)
 {
@@ -115,7 +97,7 @@ static bool by_key_url(struct idem_str url, struct idem_buf *buf)
 
 enum idem_inquiry_way idem_inquiry_url(const struct idem_inquiry_from *from, struct idem_buf *buf)
 {
-    if (from->operation_url.len > 0 && same_origin(from->url, from->operation_url)) {
+    if (from->operation_url.len > 0 && idem_target_same_origin(from->url, from->operation_url)) {
         idem_buf_add(buf, from->operation_url);
         return IDEM_INQUIRY_OPERATION;
     }
@@ -153,7 +135,7 @@ bool idem_inquiry_resolve(struct idem_str url, struct idem_str location, struct 
             return false;
         }
         idem_buf_add(buf, origin);
-    } else if (!same_origin(url, location) || location.len > room) {
+    } else if (!idem_target_same_origin(url, location) || location.len > room) {
         return false;
     }
     idem_buf_add(buf, location);
@@ -371,6 +353,10 @@ struct idem_reading idem_inquiry_read(const struct idem_dialect *dialect,
     *ret_answer = (struct idem_inquiry_answer){ .status = 0 };
     struct idem_signal signal;
     idem_signal_read(dialect, key, call, 0, &signal);
+    if (signal.too_long) {
+        return unusable("the question's answer is longer than there is room for (answer_max)",
+                        &signal);
+    }
     if (signal.verdict != IDEM_HTTP_ANSWERED) {
         return unusable("the question was not answered", &signal);
     }

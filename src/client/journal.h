@@ -49,9 +49,10 @@ struct idem_client_record {
     int64_t created_us;
 
     /* What this key has been through. */
-    struct idem_moment first;      /* Of the first run's begin; wall_us 0: never run. */
-    int64_t begun_us;              /* Wall, of the last run's begin; 0: as `first`. */
-    bool doubt;                    /* It may have been carried out. */
+    struct idem_moment first;         /* Of the first run's begin; wall_us 0: never run. */
+    int64_t begun_us;                 /* Wall, of the last run's begin; 0: as `first`. */
+    bool doubt;                       /* It may have been carried out. */
+    char asker[IDEM_BOOT_ID_LEN + 1]; /* Digest of the credential of the last run; or empty. */
     struct idem_str operation_url; /* Where its server said that it can be asked for; or empty. */
 
     /* The last verdict; outcome NO_OUTCOME while a run is under way, or if it never ended. */
@@ -90,11 +91,13 @@ enum idem_client_err idem_client_journal_lock(struct idem_client_journal *journa
 void idem_client_journal_unlock(struct idem_client_journal *journal, struct idem_str name);
 
 /*
- * The runs begin: all records, inserted or updated, durable when it returns OK. Writes request,
- * first, begun_us, and that there is doubt, whatever the record says; takes the last verdict off,
- * but for expires_us, which is about the key. Sets id and version. On an error they are what they
- * were, and:
- *   E_BUSY     one was changed by another process since it was found; nothing was written;
+ * The runs begin: all records, durable when it returns OK. A new one is inserted whole. A known one
+ * keeps its key and its request, which only renew() changes; written are status_url, deadline_us,
+ * window_us, first and begun_us, and its last verdict goes, but for expires_us, which is about the
+ * key. Both are in doubt, whatever the record says. Sets id and version. On an error they are what
+ * they were, and:
+ *   E_BUSY     one was changed since it was found, or has another key in the journal; nothing was
+ *              written;
  *   E_INVALID  a text is longer than client_verdict.h allows, or the name cannot be one;
  *   E_JOURNAL  nothing was sent. Normally nothing was written either. If COMMIT itself failed, a
  *              crash may still bring it to light: then there is doubt where nothing was sent, and
@@ -105,9 +108,13 @@ enum idem_client_err idem_client_journal_begin(struct idem_client_journal *journ
                                                size_t count,
                                                struct idem_client_error *reterr) IDEM_MUST_CHECK;
 
-/* The server has told where to ask: operation_url, durable. Losing it costs a question. */
+/*
+ * Servers have told where to ask: operation_url of all records, durable. Losing it costs a
+ * question. Errors as of begin().
+ */
 enum idem_client_err idem_client_journal_note(struct idem_client_journal *journal,
-                                              struct idem_client_record *record,
+                                              struct idem_client_record *const *records,
+                                              size_t count,
                                               struct idem_client_error *reterr) IDEM_MUST_CHECK;
 
 /* The runs have ended: doubt, operation_url and verdict of all records. Errors as of begin(). */
@@ -138,8 +145,17 @@ enum idem_client_err idem_client_journal_forget(struct idem_client_journal *jour
                                                 struct idem_client_error *reterr) IDEM_MUST_CHECK;
 
 /*
+ * Who asks: a digest of the credential's line, keyed by the intent's key; empty for no credential.
+ * It tells one from another, and nothing else about it.
+ */
+void idem_client_journal_asker(struct idem_client_journal *journal,
+                               struct idem_str key,
+                               struct idem_str credential,
+                               char ret_asker[IDEM_BOOT_ID_LEN + 1]);
+
+/*
  * The latest wall time in it, of any begin or end: as of the opening or of the last find(),
- * begin(), renew() or end() of this journal. 0: none.
+ * begin(), note(), renew() or end() of this journal. 0: none.
  */
 int64_t idem_client_journal_high_us(const struct idem_client_journal *journal);
 

@@ -21,7 +21,7 @@ enum kind {
     KIND_STATUS,
     KIND_OUTCOME,
     KIND_REASON,
-    KIND_BOOT
+    KIND_SHORT /* At most IDEM_BOOT_ID_LEN bytes, in the record itself. */
 };
 
 struct column {
@@ -46,14 +46,15 @@ static const struct column columns[] = {
     COLUMN(KIND_TEXT, url),
     COLUMN(KIND_BYTES, headers),
     COLUMN(KIND_BYTES, body),
+    COLUMN(KIND_I64, created_us),
     COLUMN(KIND_TEXT, status_url),
     COLUMN(KIND_I64, deadline_us),
     COLUMN(KIND_I64, window_us),
-    COLUMN(KIND_I64, created_us),
     COLUMN(KIND_I64, first.wall_us),
     COLUMN(KIND_I64, first.mono_us),
-    COLUMN(KIND_BOOT, first.boot),
+    COLUMN(KIND_SHORT, first.boot),
     COLUMN(KIND_I64, begun_us),
+    COLUMN(KIND_SHORT, asker),
     COLUMN(KIND_BOOL, doubt),
     COLUMN(KIND_TEXT, operation_url),
     COLUMN(KIND_OUTCOME, outcome),
@@ -69,7 +70,8 @@ static const struct column columns[] = {
 };
 
 #define FIRST_OF_REQUEST 3
-#define FIRST_OF_VERDICT 18
+#define FIRST_OF_RUN     11
+#define FIRST_OF_VERDICT 19
 
 /* A bind fails by a value that is too big or for want of memory: then it is NULL, and refused. */
 int idem_client_journal_bind_text(sqlite3_stmt *statement, int index, struct idem_str text)
@@ -113,7 +115,7 @@ static int column_bind(sqlite3_stmt *statement,
         return idem_client_journal_bind_i64(statement, index, record->outcome);
     case KIND_REASON:
         return idem_client_journal_bind_i64(statement, index, record->reason);
-    case KIND_BOOT:
+    case KIND_SHORT:
         return idem_client_journal_bind_text(statement, index, idem_str_from(at));
     case KIND_NONE:
         break;
@@ -125,7 +127,17 @@ int idem_client_journal_bind_request(sqlite3_stmt *statement,
                                      int index,
                                      const struct idem_client_record *record)
 {
-    for (size_t i = FIRST_OF_REQUEST; i < FIRST_OF_VERDICT; i++) {
+    for (size_t i = FIRST_OF_REQUEST; i < FIRST_OF_RUN; i++) {
+        index = column_bind(statement, index, &columns[i], record);
+    }
+    return index;
+}
+
+int idem_client_journal_bind_run(sqlite3_stmt *statement,
+                                 int index,
+                                 const struct idem_client_record *record)
+{
+    for (size_t i = FIRST_OF_RUN; i < FIRST_OF_VERDICT; i++) {
         index = column_bind(statement, index, &columns[i], record);
     }
     return index;
@@ -179,13 +191,13 @@ static bool number_read(enum kind kind, int64_t value, void *ret_at)
     case KIND_NONE:
     case KIND_TEXT:
     case KIND_BYTES:
-    case KIND_BOOT:
+    case KIND_SHORT:
         break;
     }
     IDEM_UNREACHABLE();
 }
 
-static bool boot_read(sqlite3_stmt *statement, int index, char *ret_boot)
+static bool short_read(sqlite3_stmt *statement, int index, char *ret_boot)
 {
     struct idem_str text;
     if (!idem_client_journal_column(statement, index, &text) || text.len > IDEM_BOOT_ID_LEN) {
@@ -204,8 +216,8 @@ static bool numbers_read(sqlite3_stmt *statement, struct idem_client_record *rec
     bool ours = true;
     for (size_t i = 0; i < IDEM_ARRAY_COUNT(columns) && ours; i++) {
         void *at = (char *)record + columns[i].offset;
-        if (columns[i].kind == KIND_BOOT) {
-            ours = boot_read(statement, (int)i, at);
+        if (columns[i].kind == KIND_SHORT) {
+            ours = short_read(statement, (int)i, at);
         } else if (!is_text(columns[i].kind)) {
             ours = number_read(columns[i].kind, sqlite3_column_int64(statement, (int)i), at);
         }
@@ -260,7 +272,7 @@ enum idem_client_err idem_client_journal_read_record(struct idem_client_journal 
         return idem_client_journal_damaged(journal, reterr);
     }
     if (!texts_read(statement, &record)) {
-        return idem_client_journal_fail(reterr, IDEM_CLIENT_E_SYSTEM, "out of memory");
+        return idem_client_fail(reterr, IDEM_CLIENT_E_SYSTEM, "out of memory");
     }
     *ret_record = record;
     return IDEM_CLIENT_OK;

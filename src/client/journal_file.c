@@ -10,7 +10,7 @@
  *                it makes companions, and plays back a log that was left.
  *   lock file    never removed. One byte above all digests is the opening; the others are names.
  *   in place     somebody may remove or replace the files while they are open. A record written to
- *                a file that has no name is lost, so each begin looks first.
+ *                a file that has no name is lost, so every change of a record looks first.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -53,18 +53,18 @@ static enum idem_client_err privacy_check(const char *path,
                                           struct idem_client_error *reterr)
 {
     if (!S_ISREG(info->st_mode)) {
-        return idem_client_journal_fail(reterr, IDEM_CLIENT_E_JOURNAL,
-                                        "%s is not a file; name a file for the journal", path);
+        return idem_client_fail(reterr, IDEM_CLIENT_E_JOURNAL,
+                                "%s is not a file; name a file for the journal", path);
     }
     if ((info->st_mode & OTHERS) != 0) {
-        return idem_client_journal_fail(
+        return idem_client_fail(
             reterr, IDEM_CLIENT_E_JOURNAL,
             "%s: others than its owner have access (mode %04o): chmod 600 it, and treat what is in "
             "it as known to them",
             path, (unsigned)(info->st_mode & 07777U));
     }
     if (info->st_nlink > 1) {
-        return idem_client_journal_fail(
+        return idem_client_fail(
             reterr, IDEM_CLIENT_E_JOURNAL,
             "%s has %llu names (hard links), and its log is found by only one of them; remove the "
             "others, or use a copy",
@@ -81,7 +81,7 @@ static enum idem_client_err companions_check(const char *path, struct idem_clien
         struct stat info;
         char *name = path_make(path, companions[i]);
         if (name == NULL) {
-            return idem_client_journal_fail(reterr, IDEM_CLIENT_E_SYSTEM, "out of memory");
+            return idem_client_fail(reterr, IDEM_CLIENT_E_SYSTEM, "out of memory");
         }
         if (lstat(name, &info) == 0) {
             err = privacy_check(name, &info, reterr);
@@ -103,17 +103,16 @@ static enum idem_client_err header_judge(const char *path,
 {
     uint32_t version = header_number(header, HEADER_VERSION);
     if (memcmp(header, HEADER_MAGIC, sizeof(HEADER_MAGIC)) != 0) {
-        return idem_client_journal_fail(
+        return idem_client_fail(
             reterr, IDEM_CLIENT_E_JOURNAL,
             "%s is damaged or not a journal of idem; name another file, or restore a backup", path);
     }
     if (header_number(header, HEADER_APPLICATION) != IDEM_CLIENT_JOURNAL_APPLICATION_ID) {
-        return idem_client_journal_fail(reterr, IDEM_CLIENT_E_JOURNAL,
-                                        "%s is a database of another program; name another file",
-                                        path);
+        return idem_client_fail(reterr, IDEM_CLIENT_E_JOURNAL,
+                                "%s is a database of another program; name another file", path);
     }
     if (version != IDEM_CLIENT_JOURNAL_VERSION) {
-        return idem_client_journal_fail(
+        return idem_client_fail(
             reterr, IDEM_CLIENT_E_JOURNAL,
             "%s is a journal of version %u and this idem knows %d; use the idem that wrote it or a "
             "newer one",
@@ -129,9 +128,8 @@ static enum idem_client_err header_read(sqlite3_file *file,
     uint8_t header[HEADER_SIZE] = { 0 };
     int rc = file->pMethods->xRead(file, header, sizeof(header), 0);
     if (rc != SQLITE_OK && rc != SQLITE_IOERR_SHORT_READ) {
-        return idem_client_journal_fail(reterr, IDEM_CLIENT_E_JOURNAL,
-                                        "the journal cannot be read: %s (%s)", sqlite3_errstr(rc),
-                                        path);
+        return idem_client_fail(reterr, IDEM_CLIENT_E_JOURNAL,
+                                "the journal cannot be read: %s (%s)", sqlite3_errstr(rc), path);
     }
     return header_judge(path, header, reterr);
 }
@@ -144,12 +142,11 @@ static enum idem_client_err header_check(const char *path, struct idem_client_er
     sqlite3_file *file = vfs == NULL ? NULL : calloc(1, (size_t)vfs->szOsFile);
     enum idem_client_err err;
     if (file == NULL || name == NULL) {
-        err = idem_client_journal_fail(reterr, IDEM_CLIENT_E_SYSTEM, "out of memory");
+        err = idem_client_fail(reterr, IDEM_CLIENT_E_SYSTEM, "out of memory");
     } else if (vfs->xOpen(vfs, name, file, SQLITE_OPEN_READONLY | SQLITE_OPEN_MAIN_DB, NULL) !=
                SQLITE_OK) {
-        err = idem_client_journal_fail(reterr, IDEM_CLIENT_E_JOURNAL,
-                                       "the journal cannot be opened: %s (%s)", strerror(errno),
-                                       path);
+        err = idem_client_fail(reterr, IDEM_CLIENT_E_JOURNAL,
+                               "the journal cannot be opened: %s (%s)", strerror(errno), path);
     } else {
         err = header_read(file, path, reterr);
     }
@@ -172,10 +169,10 @@ static enum idem_client_err file_create(const char *path, struct idem_client_err
         (void)chmod(path, OWNER); /* If it fails, opening the file says so. */
         return IDEM_CLIENT_OK;
     }
-    return errno == EEXIST ? IDEM_CLIENT_OK
-                           : idem_client_journal_fail(reterr, IDEM_CLIENT_E_JOURNAL,
-                                                      "the journal cannot be made: %s (%s)",
-                                                      strerror(errno), path);
+    return errno == EEXIST
+               ? IDEM_CLIENT_OK
+               : idem_client_fail(reterr, IDEM_CLIENT_E_JOURNAL,
+                                  "the journal cannot be made: %s (%s)", strerror(errno), path);
 }
 
 enum idem_client_err idem_client_journal_file_make(struct idem_client_journal *journal,
@@ -188,9 +185,8 @@ enum idem_client_err idem_client_journal_file_make(struct idem_client_journal *j
     }
     journal->path = realpath(path, NULL);
     if (journal->path == NULL || stat(journal->path, &journal->file) != 0) {
-        return idem_client_journal_fail(reterr, IDEM_CLIENT_E_JOURNAL,
-                                        "the journal cannot be opened: %s (%s)", strerror(errno),
-                                        path);
+        return idem_client_fail(reterr, IDEM_CLIENT_E_JOURNAL,
+                                "the journal cannot be opened: %s (%s)", strerror(errno), path);
     }
     err = privacy_check(journal->path, &journal->file, reterr);
     if (err == IDEM_CLIENT_OK) {
@@ -239,13 +235,13 @@ static enum idem_client_err opening_wait(struct idem_client_journal *journal,
     if (taken) {
         return IDEM_CLIENT_OK;
     }
-    return held ? idem_client_journal_fail(reterr, IDEM_CLIENT_E_JOURNAL,
-                                           "another process has been opening the journal for %d "
-                                           "seconds (%s)",
-                                           IDEM_CLIENT_JOURNAL_BUSY_MS / 1000, journal->path)
-                : idem_client_journal_fail(reterr, IDEM_CLIENT_E_JOURNAL,
-                                           "the journal cannot be locked: %s (%s)", strerror(errno),
-                                           journal->path);
+    return held ? idem_client_fail(reterr, IDEM_CLIENT_E_JOURNAL,
+                                   "another process has been opening the journal for %d "
+                                   "seconds (%s)",
+                                   IDEM_CLIENT_JOURNAL_BUSY_MS / 1000, journal->path)
+                : idem_client_fail(reterr, IDEM_CLIENT_E_JOURNAL,
+                                   "the journal cannot be locked: %s (%s)", strerror(errno),
+                                   journal->path);
 }
 
 enum idem_client_err idem_client_journal_file_lock(struct idem_client_journal *journal,
@@ -253,16 +249,15 @@ enum idem_client_err idem_client_journal_file_lock(struct idem_client_journal *j
 {
     char *name = path_make(journal->path, "-lock");
     if (name == NULL) {
-        return idem_client_journal_fail(reterr, IDEM_CLIENT_E_SYSTEM, "out of memory");
+        return idem_client_fail(reterr, IDEM_CLIENT_E_SYSTEM, "out of memory");
     }
     journal->lock_fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, OWNER);
     bool usable = journal->lock_fd >= 0 && fchmod(journal->lock_fd, OWNER) == 0 &&
                   fstat(journal->lock_fd, &journal->lock_file) == 0;
     enum idem_client_err err =
         usable ? opening_wait(journal, reterr)
-               : idem_client_journal_fail(reterr, IDEM_CLIENT_E_JOURNAL,
-                                          "the journal cannot be locked: %s (%s)", strerror(errno),
-                                          name);
+               : idem_client_fail(reterr, IDEM_CLIENT_E_JOURNAL,
+                                  "the journal cannot be locked: %s (%s)", strerror(errno), name);
     free(name);
     return err;
 }
@@ -284,13 +279,13 @@ enum idem_client_err idem_client_journal_in_place(struct idem_client_journal *jo
 {
     char *name = path_make(journal->path, "-lock");
     if (name == NULL) {
-        return idem_client_journal_fail(reterr, IDEM_CLIENT_E_SYSTEM, "out of memory");
+        return idem_client_fail(reterr, IDEM_CLIENT_E_SYSTEM, "out of memory");
     }
     bool in_place =
         is_same_file(journal->path, &journal->file) && is_same_file(name, &journal->lock_file);
     free(name);
     return in_place ? IDEM_CLIENT_OK
-                    : idem_client_journal_fail(
+                    : idem_client_fail(
                           reterr, IDEM_CLIENT_E_JOURNAL,
                           "the journal or its lock file was removed or replaced while it was open; "
                           "open it again (%s)",
@@ -315,12 +310,12 @@ enum idem_client_err idem_client_journal_lock(struct idem_client_journal *journa
     if (byte_set(journal, F_WRLCK, name_offset(journal, name))) {
         return IDEM_CLIENT_OK;
     }
-    return errno_is_held() ? idem_client_journal_fail(reterr, IDEM_CLIENT_E_BUSY,
-                                                      "%.*s is being run by another client",
-                                                      (int)name.len, name.data)
-                           : idem_client_journal_fail(reterr, IDEM_CLIENT_E_JOURNAL,
-                                                      "the journal cannot be locked: %s (%s)",
-                                                      strerror(errno), journal->path);
+    return errno_is_held()
+               ? idem_client_fail(reterr, IDEM_CLIENT_E_BUSY, "%.*s is being run by another client",
+                                  (int)name.len, name.data)
+               : idem_client_fail(reterr, IDEM_CLIENT_E_JOURNAL,
+                                  "the journal cannot be locked: %s (%s)", strerror(errno),
+                                  journal->path);
 }
 
 void idem_client_journal_unlock(struct idem_client_journal *journal, struct idem_str name)

@@ -1,7 +1,7 @@
 /*
  * journal_internal.h - what the files of the journal share. The contract is journal.h.
  *
- *   journal.c          opening, closing, names' locks, sentences for errors
+ *   journal.c          opening, closing, what SQLite's errors mean
  *   journal_file.c     the files: whose they are, who may read them, their locks
  *   journal_schema.c   the connection: schema, statements
  *   journal_columns.c  a record in and out of statements
@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 
 #include "base/digest.h"
+#include "client/fail.h"
 #include "client/journal.h"
 
 #define IDEM_CLIENT_JOURNAL_APPLICATION_ID 1768187242 /* "idej" */
@@ -37,6 +38,8 @@ enum idem_client_statement {
     IDEM_CLIENT_SQL_FORGET,
     IDEM_CLIENT_SQL_HIGH,
     IDEM_CLIENT_SQL_HIGH_RAISE,
+    IDEM_CLIENT_SQL_SERIAL,
+    IDEM_CLIENT_SQL_SERIAL_RAISE,
     IDEM_CLIENT_SQL_COUNT
 };
 
@@ -51,13 +54,7 @@ struct idem_client_journal {
     int64_t high_us;
 };
 
-/* journal.c: sentences. */
-
-/* Writes the sentence, if somebody wants it, and returns `err`. */
-enum idem_client_err idem_client_journal_fail(struct idem_client_error *reterr,
-                                              enum idem_client_err err,
-                                              const char *format,
-                                              ...) IDEM_PRINTF(3, 4);
+/* journal.c */
 
 /* "`what`: what SQLite and the system say (PATH)". */
 enum idem_client_err idem_client_journal_sqlite_fail(struct idem_client_journal *journal,
@@ -84,6 +81,20 @@ void idem_client_journal_file_unlock(struct idem_client_journal *journal);
 enum idem_client_err idem_client_journal_in_place(struct idem_client_journal *journal,
                                                   struct idem_client_error *reterr);
 
+/* journal_serial.c */
+
+/* Inside a transaction that is about to commit: the number of this change. */
+enum idem_client_err idem_client_journal_serial_raise(struct idem_client_journal *journal,
+                                                      int64_t *ret_serial,
+                                                      struct idem_client_error *reterr);
+
+/* It is committed. */
+void idem_client_journal_serial_publish(struct idem_client_journal *journal, int64_t serial);
+
+/* At opening, with the opening's lock: nothing that was committed is missing. */
+enum idem_client_err idem_client_journal_serial_check(struct idem_client_journal *journal,
+                                                      struct idem_client_error *reterr);
+
 /* journal_schema.c */
 
 /* Connects, makes the tables if there are none, prepares the statements. */
@@ -98,6 +109,9 @@ int idem_client_journal_bind_i64(sqlite3_stmt *statement, int index, int64_t val
 int idem_client_journal_bind_request(sqlite3_stmt *statement,
                                      int index,
                                      const struct idem_client_record *record);
+int idem_client_journal_bind_run(sqlite3_stmt *statement,
+                                 int index,
+                                 const struct idem_client_record *record);
 int idem_client_journal_bind_verdict(sqlite3_stmt *statement,
                                      int index,
                                      const struct idem_client_record *record);

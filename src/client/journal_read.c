@@ -44,8 +44,8 @@ enum idem_client_err idem_client_journal_find(struct idem_client_journal *journa
     if (rc == SQLITE_ROW) {
         err = idem_client_journal_read_record(journal, statement, ret_record, reterr);
     } else if (rc == SQLITE_DONE) {
-        err = idem_client_journal_fail(reterr, IDEM_CLIENT_E_UNKNOWN,
-                                       "there is no intent of that name in the journal");
+        err = idem_client_fail(reterr, IDEM_CLIENT_E_UNKNOWN,
+                               "there is no intent of that name in the journal");
     } else {
         err = idem_client_journal_sqlite_fail(journal, CANNOT_READ, reterr);
     }
@@ -106,7 +106,7 @@ enum idem_client_err idem_client_journal_next(struct idem_client_journal *journa
     (void)idem_client_journal_bind_i64(statement, 1, position);
     int rc = sqlite3_step(statement);
     if (rc == SQLITE_DONE) {
-        err = idem_client_journal_fail(reterr, IDEM_CLIENT_E_UNKNOWN, "there are no more intents");
+        err = idem_client_fail(reterr, IDEM_CLIENT_E_UNKNOWN, "there are no more intents");
     } else if (rc != SQLITE_ROW) {
         err = idem_client_journal_sqlite_fail(journal, CANNOT_READ, reterr);
     } else if (!entry_read(statement, &entry)) {

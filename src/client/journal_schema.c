@@ -20,6 +20,7 @@
 #include "client/journal_internal.h"
 
 static_assert(IDEM_CLIENT_REFUSED == 2, "it stands in SQL and in files");
+static_assert(IDEM_CLIENT_UNKNOWN == 3 && IDEM_CLIENT_DECIDED == 8, "the ranges in the schema");
 
 /* Long values last: a list that does not need them does not read them. */
 static const char schema[] =
@@ -45,6 +46,7 @@ static const char schema[] =
     "  first_mono_us INTEGER NOT NULL,"
     "  first_boot TEXT NOT NULL,"
     "  begun_us INTEGER NOT NULL,"
+    "  asker TEXT NOT NULL," /* Digest of the credential. */
     "  doubt INTEGER NOT NULL CHECK (doubt IN (0, 1)),"
     "  outcome INTEGER NOT NULL DEFAULT 0 CHECK (outcome BETWEEN 0 AND 3),"
     "  reason INTEGER NOT NULL DEFAULT 0 CHECK (reason BETWEEN 0 AND 8),"
@@ -60,6 +62,7 @@ static const char schema[] =
     "  body BLOB NOT NULL,"
     "  answer_body BLOB NOT NULL DEFAULT x''"
     ") STRICT;"
+    "CREATE UNIQUE INDEX intents_key ON intents (key, method, url);" /* One name a key. */
     "CREATE INDEX intents_pending ON intents (over) WHERE over = 0;"
     "CREATE TABLE former_keys ("
     "  intent INTEGER NOT NULL REFERENCES intents (id) ON DELETE CASCADE,"
@@ -72,7 +75,7 @@ static const char schema[] =
     "  ended_us INTEGER NOT NULL,"
     "  PRIMARY KEY (intent, generation)"
     ") STRICT, WITHOUT ROWID;"
-    "INSERT INTO meta (name, value) VALUES ('high_us', 0);";
+    "INSERT INTO meta (name, value) VALUES ('high_us', 0), ('serial', 0);";
 
 /* The last verdict goes. Until when the server knows the key is not part of it. */
 #define NO_VERDICT                                                   \
@@ -83,25 +86,30 @@ static const char schema[] =
     "SELECT name, key, method, url, status_url, operation_url, id, outcome, reason," \
     " over, answer_status, created_us, ended_us FROM intents"
 
-/* A run is in doubt from its beginning: that is written here, whatever the caller hands in. */
+/*
+ * A run is in doubt from its beginning: that is written here, whatever the caller hands in. A run
+ * that is not the first finds its key and its request here, or does not begin.
+ */
 static const char *const sqls[IDEM_CLIENT_SQL_COUNT] = {
     [IDEM_CLIENT_SQL_BEGIN] = "BEGIN IMMEDIATE",
     [IDEM_CLIENT_SQL_COMMIT] = "COMMIT",
     [IDEM_CLIENT_SQL_ROLLBACK] = "ROLLBACK",
     [IDEM_CLIENT_SQL_FIND] =
-        "SELECT id, version, name, " IDEM_CLIENT_REQUEST_COLUMNS ", " IDEM_CLIENT_VERDICT_COLUMNS
-        ", generation FROM intents WHERE name = ?",
+        "SELECT id, version, name, " IDEM_CLIENT_REQUEST_COLUMNS ", " IDEM_CLIENT_RUN_COLUMNS
+        ", " IDEM_CLIENT_VERDICT_COLUMNS ", generation FROM intents WHERE name = ?",
     [IDEM_CLIENT_SQL_INSERT] =
         "INSERT INTO intents (version, generation, doubt, name, " IDEM_CLIENT_REQUEST_COLUMNS
-        ") VALUES (1, 1, 1, ?, " IDEM_CLIENT_REQUEST_VALUES ") ON CONFLICT (name) DO NOTHING",
+        ", " IDEM_CLIENT_RUN_COLUMNS ") VALUES (1, 1, 1, ?, " IDEM_CLIENT_REQUEST_VALUES
+        ", " IDEM_CLIENT_RUN_VALUES ") ON CONFLICT (name) DO NOTHING",
     [IDEM_CLIENT_SQL_REPEAT] =
-        "UPDATE intents SET (" IDEM_CLIENT_REQUEST_COLUMNS ") = (" IDEM_CLIENT_REQUEST_VALUES
-        "), doubt = 1, " NO_VERDICT ", " THIS_VERSION,
+        "UPDATE intents SET (" IDEM_CLIENT_RUN_COLUMNS ") = (" IDEM_CLIENT_RUN_VALUES
+        "), doubt = 1, " NO_VERDICT ", " THIS_VERSION " AND key = ?",
     [IDEM_CLIENT_SQL_NOTE] = "UPDATE intents SET operation_url = ?, " THIS_VERSION,
     [IDEM_CLIENT_SQL_END] = "UPDATE intents SET (" IDEM_CLIENT_VERDICT_COLUMNS
                             ") = (" IDEM_CLIENT_VERDICT_VALUES "), " THIS_VERSION,
     [IDEM_CLIENT_SQL_RENEW] =
-        "UPDATE intents SET (" IDEM_CLIENT_REQUEST_COLUMNS ") = (" IDEM_CLIENT_REQUEST_VALUES
+        "UPDATE intents SET (" IDEM_CLIENT_REQUEST_COLUMNS ", " IDEM_CLIENT_RUN_COLUMNS
+        ") = (" IDEM_CLIENT_REQUEST_VALUES ", " IDEM_CLIENT_RUN_VALUES
         "), doubt = ?, operation_url = '', expires_us = 0, generation = generation + 1, " NO_VERDICT
         ", " THIS_VERSION,
     [IDEM_CLIENT_SQL_FORMER] =
@@ -114,6 +122,9 @@ static const char *const sqls[IDEM_CLIENT_SQL_COUNT] = {
         "DELETE FROM intents WHERE name = ?"
         " AND (over = 1 OR (outcome = 2 AND doubt = 0))",
     [IDEM_CLIENT_SQL_HIGH] = "SELECT value FROM meta WHERE name = 'high_us'",
+    [IDEM_CLIENT_SQL_SERIAL] = "SELECT value FROM meta WHERE name = 'serial'",
+    [IDEM_CLIENT_SQL_SERIAL_RAISE] =
+        "UPDATE meta SET value = value + 1 WHERE name = 'serial' RETURNING value",
     [IDEM_CLIENT_SQL_HIGH_RAISE] =
         "UPDATE meta SET value = ?1 WHERE name = 'high_us' AND value < ?1",
 };
@@ -175,9 +186,8 @@ static enum idem_client_err tables_make(struct idem_client_journal *journal,
     }
     if (application_id != IDEM_CLIENT_JOURNAL_APPLICATION_ID ||
         version != IDEM_CLIENT_JOURNAL_VERSION) {
-        return idem_client_journal_fail(reterr, IDEM_CLIENT_E_JOURNAL,
-                                        "%s has become another database; name another file",
-                                        journal->path);
+        return idem_client_fail(reterr, IDEM_CLIENT_E_JOURNAL,
+                                "%s has become another database; name another file", journal->path);
     }
     return IDEM_CLIENT_OK;
 }
@@ -242,7 +252,7 @@ static enum idem_client_err handle_open(struct idem_client_journal *journal,
     int rc = sqlite3_open_v2(journal->path, &journal->handle,
                              SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
     if (journal->handle == NULL) {
-        return idem_client_journal_fail(reterr, IDEM_CLIENT_E_SYSTEM, "out of memory");
+        return idem_client_fail(reterr, IDEM_CLIENT_E_SYSTEM, "out of memory");
     }
     if (rc != SQLITE_OK) {
         return idem_client_journal_sqlite_fail(journal, "the journal cannot be opened", reterr);
@@ -253,9 +263,9 @@ static enum idem_client_err handle_open(struct idem_client_journal *journal,
     (void)sqlite3_db_config(journal->handle, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
     (void)sqlite3_db_config(journal->handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
     if (sqlite3_db_readonly(journal->handle, "main") != 0) {
-        return idem_client_journal_fail(reterr, IDEM_CLIENT_E_JOURNAL,
-                                        "the journal cannot be written: it is read-only (%s)",
-                                        journal->path);
+        return idem_client_fail(reterr, IDEM_CLIENT_E_JOURNAL,
+                                "the journal cannot be written: it is read-only (%s)",
+                                journal->path);
     }
     return IDEM_CLIENT_OK;
 }

@@ -3,16 +3,18 @@
  * what it looks at is still so when it writes.
  *
  * Every change names the version that it was made from; a row that has moved on undoes all of the
- * call. Records are changed only after COMMIT, but for the id of a new one, which is known earlier
- * and is taken back. version 0 marks new ones until then.
+ * call, and so do files that no longer stand under their names (journal_file.c). A begin changes
+ * neither a known record's key nor its request. Records are changed only after COMMIT, but for the
+ * id of a new one, which is known earlier and is taken back. version 0 marks new ones until then.
  */
 #include <string.h>
 
 #include "base/bug.h"
-#include "base/json.h"
 #include "client/journal_internal.h"
+#include "client/request.h"
 
 #define CANNOT_WRITE "the journal cannot be written"
+#define CHANGED      "it was changed since this handle was made; release it and take it again"
 #define METHOD_MAX   (sizeof(((struct idem_client_entry *)0)->method) - 1)
 #define KEY_MAX      (sizeof(((struct idem_client_entry *)0)->key) - 1)
 #define DIALECT_MAX  32
@@ -37,9 +39,7 @@ static enum idem_client_err run_guarded(struct idem_client_journal *journal,
 {
     enum idem_client_err err = run(journal, which, reterr);
     if (err == IDEM_CLIENT_OK && sqlite3_changes(journal->handle) != 1) {
-        err = idem_client_journal_fail(reterr, IDEM_CLIENT_E_BUSY,
-                                       "another process has changed the intent meanwhile; look at "
-                                       "it again");
+        err = idem_client_fail(reterr, IDEM_CLIENT_E_BUSY, CHANGED);
     }
     return err;
 }
@@ -49,8 +49,15 @@ static enum idem_client_err finish(struct idem_client_journal *journal,
                                    enum idem_client_err err,
                                    struct idem_client_error *reterr)
 {
+    int64_t serial = 0;
+    if (err == IDEM_CLIENT_OK) {
+        err = idem_client_journal_serial_raise(journal, &serial, reterr);
+    }
     if (err == IDEM_CLIENT_OK) {
         err = run(journal, IDEM_CLIENT_SQL_COMMIT, reterr);
+    }
+    if (err == IDEM_CLIENT_OK) {
+        idem_client_journal_serial_publish(journal, serial);
     }
     if (err != IDEM_CLIENT_OK && sqlite3_get_autocommit(journal->handle) == 0) {
         /* If this fails, SQLite is still inside, and the next BEGIN says so. */
@@ -73,18 +80,6 @@ static enum idem_client_err high_raise(struct idem_client_journal *journal,
     return run(journal, IDEM_CLIENT_SQL_HIGH_RAISE, reterr);
 }
 
-/* Printable UTF-8, 1 to IDEM_CLIENT_NAME_MAX bytes. */
-static bool name_is_usable(struct idem_str name)
-{
-    for (size_t i = 0; i < name.len; i++) {
-        unsigned char byte = (unsigned char)name.data[i];
-        if (byte < 0x20 || byte == 0x7f) {
-            return false;
-        }
-    }
-    return name.len > 0 && name.len <= IDEM_CLIENT_NAME_MAX && idem_utf8_valid(name);
-}
-
 static enum idem_client_err request_check(const struct idem_client_record *record,
                                           struct idem_client_error *reterr)
 {
@@ -101,25 +96,24 @@ static enum idem_client_err request_check(const struct idem_client_record *recor
         { record->headers.len, IDEM_CLIENT_HEADER_SIZE, "headers together" },
         { record->body.len, IDEM_CLIENT_BODY_MAX, "body" },
     };
-    if (!name_is_usable(record->name)) {
-        return idem_client_journal_fail(
-            reterr, IDEM_CLIENT_E_INVALID,
-            "a name is 1 to %d bytes of UTF-8 without control characters", IDEM_CLIENT_NAME_MAX);
+    if (!idem_request_text(record->name, IDEM_CLIENT_NAME_MAX)) {
+        return idem_client_fail(reterr, IDEM_CLIENT_E_INVALID,
+                                "a name is 1 to %d bytes of UTF-8 without control characters",
+                                IDEM_CLIENT_NAME_MAX);
     }
     for (size_t i = 0; i < IDEM_ARRAY_COUNT(texts); i++) {
         if (texts[i].len > texts[i].max) {
-            return idem_client_journal_fail(reterr, IDEM_CLIENT_E_INVALID,
-                                            "%s: longer than %zu bytes", texts[i].what,
-                                            texts[i].max);
+            return idem_client_fail(reterr, IDEM_CLIENT_E_INVALID, "%s: longer than %zu bytes",
+                                    texts[i].what, texts[i].max);
         }
     }
     return IDEM_CLIENT_OK;
 }
 
-static void bind_guard(sqlite3_stmt *statement, int index, const struct idem_client_record *record)
+static int bind_guard(sqlite3_stmt *statement, int index, const struct idem_client_record *record)
 {
     index = idem_client_journal_bind_i64(statement, index, record->id);
-    (void)idem_client_journal_bind_i64(statement, index, record->version);
+    return idem_client_journal_bind_i64(statement, index, record->version);
 }
 
 static enum idem_client_err record_insert(struct idem_client_journal *journal,
@@ -128,7 +122,8 @@ static enum idem_client_err record_insert(struct idem_client_journal *journal,
 {
     sqlite3_stmt *statement = journal->statements[IDEM_CLIENT_SQL_INSERT];
     int index = idem_client_journal_bind_text(statement, 1, record->name);
-    (void)idem_client_journal_bind_request(statement, index, record);
+    index = idem_client_journal_bind_request(statement, index, record);
+    (void)idem_client_journal_bind_run(statement, index, record);
     enum idem_client_err err = run_guarded(journal, IDEM_CLIENT_SQL_INSERT, reterr);
     if (err == IDEM_CLIENT_OK) {
         record->id = sqlite3_last_insert_rowid(journal->handle);
@@ -148,8 +143,20 @@ static enum idem_client_err record_begin(struct idem_client_journal *journal,
         return record_insert(journal, record, reterr);
     }
     sqlite3_stmt *statement = journal->statements[IDEM_CLIENT_SQL_REPEAT];
-    bind_guard(statement, idem_client_journal_bind_request(statement, 1, record), record);
+    int index = idem_client_journal_bind_run(statement, 1, record);
+    index = bind_guard(statement, index, record);
+    (void)idem_client_journal_bind_text(statement, index, record->key);
     return run_guarded(journal, IDEM_CLIENT_SQL_REPEAT, reterr);
+}
+
+static enum idem_client_err record_note(struct idem_client_journal *journal,
+                                        struct idem_client_record *record,
+                                        struct idem_client_error *reterr)
+{
+    sqlite3_stmt *statement = journal->statements[IDEM_CLIENT_SQL_NOTE];
+    int index = idem_client_journal_bind_text(statement, 1, record->operation_url);
+    (void)bind_guard(statement, index, record);
+    return run_guarded(journal, IDEM_CLIENT_SQL_NOTE, reterr);
 }
 
 static enum idem_client_err record_end(struct idem_client_journal *journal,
@@ -157,7 +164,8 @@ static enum idem_client_err record_end(struct idem_client_journal *journal,
                                        struct idem_client_error *reterr)
 {
     sqlite3_stmt *statement = journal->statements[IDEM_CLIENT_SQL_END];
-    bind_guard(statement, idem_client_journal_bind_verdict(statement, 1, record), record);
+    int index = idem_client_journal_bind_verdict(statement, 1, record);
+    (void)bind_guard(statement, index, record);
     return run_guarded(journal, IDEM_CLIENT_SQL_END, reterr);
 }
 
@@ -171,7 +179,11 @@ static enum idem_client_err write_all(struct idem_client_journal *journal,
                                       struct idem_client_error *reterr)
 {
     int64_t high_us = 0;
-    enum idem_client_err err = run(journal, IDEM_CLIENT_SQL_BEGIN, reterr);
+    enum idem_client_err err = idem_client_journal_in_place(journal, reterr);
+    if (err != IDEM_CLIENT_OK) {
+        return err;
+    }
+    err = run(journal, IDEM_CLIENT_SQL_BEGIN, reterr);
     for (size_t i = 0; i < count && err == IDEM_CLIENT_OK; i++) {
         err = write(journal, records[i], reterr);
         high_us = latest(high_us, latest(records[i]->first.wall_us, records[i]->begun_us));
@@ -199,8 +211,18 @@ enum idem_client_err idem_client_journal_begin(struct idem_client_journal *journ
                                                size_t count,
                                                struct idem_client_error *reterr)
 {
-    enum idem_client_err err = idem_client_journal_in_place(journal, reterr);
-    return err == IDEM_CLIENT_OK ? write_all(journal, records, count, record_begin, reterr) : err;
+    return write_all(journal, records, count, record_begin, reterr);
+}
+
+enum idem_client_err idem_client_journal_note(struct idem_client_journal *journal,
+                                              struct idem_client_record *const *records,
+                                              size_t count,
+                                              struct idem_client_error *reterr)
+{
+    for (size_t i = 0; i < count; i++) {
+        IDEM_ASSERT(records[i]->id > 0 && records[i]->version > 0);
+    }
+    return write_all(journal, records, count, record_note, reterr);
 }
 
 enum idem_client_err idem_client_journal_end(struct idem_client_journal *journal,
@@ -212,25 +234,6 @@ enum idem_client_err idem_client_journal_end(struct idem_client_journal *journal
         IDEM_ASSERT(records[i]->id > 0 && records[i]->version > 0);
     }
     return write_all(journal, records, count, record_end, reterr);
-}
-
-enum idem_client_err idem_client_journal_note(struct idem_client_journal *journal,
-                                              struct idem_client_record *record,
-                                              struct idem_client_error *reterr)
-{
-    IDEM_ASSERT(record->id > 0 && record->version > 0);
-    enum idem_client_err err = run(journal, IDEM_CLIENT_SQL_BEGIN, reterr);
-    if (err == IDEM_CLIENT_OK) {
-        sqlite3_stmt *statement = journal->statements[IDEM_CLIENT_SQL_NOTE];
-        bind_guard(statement, idem_client_journal_bind_text(statement, 1, record->operation_url),
-                   record);
-        err = run_guarded(journal, IDEM_CLIENT_SQL_NOTE, reterr);
-    }
-    err = finish(journal, err, reterr);
-    if (err == IDEM_CLIENT_OK) {
-        record->version += 1;
-    }
-    return err;
 }
 
 /*
@@ -257,14 +260,12 @@ static enum idem_client_err renew_check(const struct idem_client_record *former,
                                         struct idem_client_error *reterr)
 {
     if (former->id != record->id || former->version != record->version) {
-        return idem_client_journal_fail(reterr, IDEM_CLIENT_E_BUSY,
-                                        "another process has changed the intent meanwhile; look at "
-                                        "it again");
+        return idem_client_fail(reterr, IDEM_CLIENT_E_BUSY, CHANGED);
     }
     if (former->outcome != IDEM_CLIENT_REFUSED) {
-        return idem_client_journal_fail(reterr, IDEM_CLIENT_E_REFUSED,
-                                        "its last verdict is not REFUSED: under the present key it "
-                                        "may still happen");
+        return idem_client_fail(reterr, IDEM_CLIENT_E_REFUSED,
+                                "its last verdict is not REFUSED: under the present key it "
+                                "may still happen");
     }
     return IDEM_CLIENT_OK;
 }
@@ -287,7 +288,7 @@ static enum idem_client_err former_keep(struct idem_client_journal *journal,
     sqlite3_stmt *statement = journal->statements[IDEM_CLIENT_SQL_FORMER];
     /* If it fails there is no digest, and the row is refused. */
     (void)sqlite3_bind_blob(statement, 1, digest.bytes, sizeof(digest.bytes), SQLITE_TRANSIENT);
-    bind_guard(statement, 2, record);
+    (void)bind_guard(statement, 2, record);
     return run_guarded(journal, IDEM_CLIENT_SQL_FORMER, reterr);
 }
 
@@ -304,8 +305,9 @@ static enum idem_client_err record_renew(struct idem_client_journal *journal,
     }
     sqlite3_stmt *statement = journal->statements[IDEM_CLIENT_SQL_RENEW];
     int index = idem_client_journal_bind_request(statement, 1, record);
+    index = idem_client_journal_bind_run(statement, index, record);
     index = idem_client_journal_bind_i64(statement, index, record->doubt ? 1 : 0);
-    bind_guard(statement, index, record);
+    (void)bind_guard(statement, index, record);
     return run_guarded(journal, IDEM_CLIENT_SQL_RENEW, reterr);
 }
 
@@ -331,8 +333,8 @@ enum idem_client_err idem_client_journal_forget(struct idem_client_journal *jour
         bool forgettable = record.over || harmless;
         idem_client_record_clear(&record);
         if (!forgettable) {
-            err = idem_client_journal_fail(reterr, IDEM_CLIENT_E_REFUSED,
-                                           "it may have happened: only its name leads back to it");
+            err = idem_client_fail(reterr, IDEM_CLIENT_E_REFUSED,
+                                   "it may have happened: only its name leads back to it");
         }
     }
     if (err == IDEM_CLIENT_OK) {

@@ -4,9 +4,12 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/bug.h"
 #include "client/client_internal.h"
+#include "client/pipe_guard.h"
+#include "client/target.h"
 
 #define CALLS_DEFAULT      64
 #define CALLS_MAX          1024
@@ -19,6 +22,7 @@
 #define PERCENT_MAX        100
 #define RESERVE_DEFAULT    10
 #define MS_MAX             86400000 /* A day. */
+#define ANSWER_MAX         16777216
 
 static void number_default(uint32_t *number, uint32_t value)
 {
@@ -50,12 +54,19 @@ static enum idem_client_err options_take(struct idem_client *client,
     if (own->calls_max > CALLS_MAX || own->retry_percent > PERCENT_MAX ||
         own->retry_reserve > IDEM_CLIENT_RUNS_MAX || own->try_timeout_ms > MS_MAX ||
         own->connect_timeout_ms > MS_MAX || own->backoff_max_ms > MS_MAX ||
-        own->backoff_first_ms > own->backoff_max_ms) {
+        own->backoff_first_ms > own->backoff_max_ms || own->answer_max > ANSWER_MAX) {
         return idem_client_fail(reterr, IDEM_CLIENT_E_INVALID,
-                                "an option is above its limit: calls_max %d, retry_percent %d, "
-                                "retry_reserve %d, times a day, backoff_first_ms backoff_max_ms",
-                                CALLS_MAX, PERCENT_MAX, IDEM_CLIENT_RUNS_MAX);
+                                "an option is above its limit: calls_max %d, answer_max %d, "
+                                "retry_percent %d, retry_reserve %d, times a day, "
+                                "backoff_first_ms backoff_max_ms",
+                                CALLS_MAX, ANSWER_MAX, PERCENT_MAX, IDEM_CLIENT_RUNS_MAX);
     }
+    if (own->proxy != NULL && idem_target_check(idem_str_from(own->proxy)) != IDEM_TARGET_OK) {
+        return idem_client_fail(reterr, IDEM_CLIENT_E_INVALID,
+                                "a proxy is http://host:port or https://host:port, without a "
+                                "credential");
+    }
+    client->proxy_is_near = own->proxy == NULL || idem_target_is_private(idem_str_from(own->proxy));
     return IDEM_CLIENT_OK;
 }
 
@@ -130,6 +141,8 @@ enum idem_client_err idem_client_open_with(const struct idem_client_options *opt
     }
     idem_clock_init_system(&client->clock_memory);
     idem_random_init_system(&client->random_memory);
+    idem_moment_boot(client->boot);
+    client->owner = getpid();
     client->clock = clock != NULL ? clock : &client->clock_memory;
     client->random = random != NULL ? random : &client->random_memory;
     enum idem_client_err err = client_fill(client, options, reterr);
@@ -150,6 +163,26 @@ enum idem_client_err idem_client_open(const struct idem_client_options *options,
     return idem_client_open_with(options, NULL, NULL, ret_client, reterr);
 }
 
+struct idem_moment idem_client_now(struct idem_client *client)
+{
+    if (client->clock == &client->clock_memory) {
+        idem_clock_init_system(&client->clock_memory); /* A calendar that was put right since. */
+    }
+    return idem_moment_now(client->clock, client->boot);
+}
+
+bool idem_client_is_own(const struct idem_client *client)
+{
+    return getpid() == client->owner;
+}
+
+enum idem_client_err idem_client_foreign(struct idem_client_error *reterr)
+{
+    return idem_client_fail(reterr, IDEM_CLIENT_E_SYSTEM,
+                            "the client was opened before a fork, by another process; this one has "
+                            "to open its own. Nothing was sent");
+}
+
 /* Ends every run, so that its verdict is in the journal, and takes every handle back. */
 static void intents_end(struct idem_client *client)
 {
@@ -168,9 +201,11 @@ static void intents_end(struct idem_client *client)
 
 void idem_client_close(struct idem_client *client)
 {
-    if (client == NULL) {
-        return;
+    if (client == NULL || !idem_client_is_own(client)) {
+        return; /* A child has nothing to end: all of it is the parent's. */
     }
+    struct idem_pipe_guard guard;
+    idem_pipe_guard_begin(&guard); /* Goodbyes may meet peers that have gone. */
     if (client->http != NULL) {
         intents_end(client);
         idem_http_client_destroy(client->http);
@@ -182,6 +217,7 @@ void idem_client_close(struct idem_client *client)
         int rc = uv_loop_close(&client->loop);
         IDEM_ASSERT(rc == 0);
     }
+    idem_pipe_guard_end(&guard);
     for (size_t i = 0; client->slots != NULL && i < client->options.calls_max; i++) {
         free(client->slots[i].answer_room);
     }

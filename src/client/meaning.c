@@ -7,6 +7,7 @@
  *   - DONE only by a 2xx that is the API's own, or by a problem of ours that says so;
  *   - never AGAIN after 400, 410, 412 and 422, unless the server itself asks for the same key;
  *   - an answer that names another key leaves everything open;
+ *   - where the API sends the key back, nothing is DONE or REFUSED without it;
  *   - the last row fits everything, so that there is always a meaning.
  *
  * Why a table and not code: this is the part that a payment engineer must be able to check line by
@@ -53,6 +54,7 @@ enum {
 enum mark {
     MARK_ANY = 0,
     MARK_HOPELESS,
+    MARK_TOO_LONG,
     MARK_OTHER_KEY,
     MARK_NO_KEY,
     MARK_PAGE,
@@ -104,6 +106,8 @@ static bool mark_fits(enum mark mark,
         return true;
     case MARK_HOPELESS:
         return signal->hopeless;
+    case MARK_TOO_LONG:
+        return signal->too_long;
     case MARK_OTHER_KEY:
         return signal->echoed == IDEM_SAID_NO;
     case MARK_NO_KEY:
@@ -289,9 +293,11 @@ static const char page_tail[] =
     "- Anything after *done* or *refused*, without a new key that somebody asked for.\n"
     "- Anything after 400, 410, 412 and 422, except when idem says `same-key` or Adyen says 704\n"
     "  and `transient-error: true`.\n"
-    "- Anything after 2xx or 3xx, or after an answer that belongs to another key, in the "
-    "same run;\n"
-    "  except after 202 when the operation was released. Redirects are not followed.\n"
+    "- Anything after 2xx or 3xx, or after an answer that belongs to another key or is too long "
+    "for\n"
+    "  its room (`answer_max`), in the same run; except after 202 when the operation was "
+    "released.\n"
+    "  Redirects are not followed.\n"
     "- Anything else than the bytes of the first try, or under another key.\n"
     "- Anything after the window, or when the clock cannot say how much of it is left.\n";
 
@@ -382,6 +388,8 @@ static const char *mark_text(enum mark mark)
         return "";
     case MARK_HOPELESS:
         return "it would not be sent the next time either";
+    case MARK_TOO_LONG:
+        return "the answer has begun, and is longer than its room";
     case MARK_OTHER_KEY:
         return "the answer names another key";
     case MARK_NO_KEY:

@@ -1,12 +1,16 @@
 /*
  * Time passed, as far as anybody can say.
  *
- *   same boot     the monotonic clock, whatever the calendar did meanwhile;
+ *   same boot     the larger of what both clocks say. The monotonic clock stands still while a
+ *                 virtual machine is paused, and after its snapshot is restored, with the boot's id
+ *                 unchanged; the calendar may be set. A calendar that was set forward makes us
+ *                 careful and no more; one that was set back does not count.
  *   another boot  the calendar, unless it stands before a time that it has given itself: then it
- *   or none       was set back, and how far is not known.
+ *   or none       was set back, and how far is not known. A few minutes are no such thing: clocks
+ *                 are corrected, and processes of several machines may share a journal.
  *
- * A difference below zero cannot be a time that has passed: somebody else's clock, or damage. It is
- * not taken for zero, since zero would mean that a key is as fresh as can be.
+ * A monotonic difference below zero cannot be a time that has passed: somebody else's clock, or
+ * damage. It is not taken for zero, since zero would mean that a key is as fresh as can be.
  */
 #include "client/moment.h"
 
@@ -18,7 +22,7 @@
 
 #define BOOT_ID_PATH "/proc/sys/kernel/random/boot_id"
 
-static void boot_read(char ret_boot[IDEM_BOOT_ID_LEN + 1])
+void idem_moment_boot(char ret_boot[IDEM_BOOT_ID_LEN + 1])
 {
     ret_boot[0] = '\0';
     int file = open(BOOT_ID_PATH, O_RDONLY | O_CLOEXEC);
@@ -30,14 +34,15 @@ static void boot_read(char ret_boot[IDEM_BOOT_ID_LEN + 1])
     (void)close(file); /* It was only read. */
 }
 
-struct idem_moment idem_moment_now(struct idem_clock *clock)
+struct idem_moment idem_moment_now(struct idem_clock *clock, const char *boot)
 {
     struct idem_moment now = {
         .wall_us = idem_clock_wall_us(clock),
         .mono_us = idem_clock_mono_us(clock),
     };
-    boot_read(now.boot);
-    IDEM_ASSERT(strlen(now.boot) == IDEM_BOOT_ID_LEN || now.boot[0] == '\0');
+    size_t len = strlen(boot);
+    IDEM_ASSERT(len <= IDEM_BOOT_ID_LEN);
+    memcpy(now.boot, boot, len); /* The rest is zero. */
     return now;
 }
 
@@ -46,14 +51,22 @@ static bool is_same_boot(const struct idem_moment *then, const struct idem_momen
     return then->boot[0] != '\0' && strcmp(then->boot, now->boot) == 0;
 }
 
-/* now - then; false: that is no time. */
-static bool difference(int64_t then_us, int64_t now_us, int64_t *ret_us)
+static bool elapsed_in_boot(int64_t mono_us, int64_t wall_us, int64_t *ret_us)
 {
-    int64_t passed_us = 0;
-    if (__builtin_sub_overflow(now_us, then_us, &passed_us) || passed_us < 0) {
+    if (mono_us < 0) {
         return false;
     }
-    *ret_us = passed_us;
+    *ret_us = mono_us > wall_us ? mono_us : wall_us;
+    return true;
+}
+
+/* `behind_us`: by how much the calendar stands before the latest time that it gave. */
+static bool elapsed_by_calendar(int64_t wall_us, int64_t behind_us, int64_t *ret_us)
+{
+    if (wall_us < -IDEM_MOMENT_SKEW_US || behind_us > IDEM_MOMENT_SKEW_US) {
+        return false;
+    }
+    *ret_us = wall_us > 0 ? wall_us : 0;
     return true;
 }
 
@@ -62,11 +75,17 @@ bool idem_moment_elapsed(const struct idem_moment *then,
                          int64_t high_us,
                          int64_t *ret_us)
 {
-    if (then->wall_us == 0 || now->wall_us == 0) {
+    int64_t mono_us = 0;
+    int64_t wall_us = 0;
+    int64_t behind_us = 0;
+    if (then->wall_us == 0 || now->wall_us == 0 ||
+        __builtin_sub_overflow(now->wall_us, then->wall_us, &wall_us)) {
         return false;
     }
     if (is_same_boot(then, now)) {
-        return difference(then->mono_us, now->mono_us, ret_us);
+        return !__builtin_sub_overflow(now->mono_us, then->mono_us, &mono_us) &&
+               elapsed_in_boot(mono_us, wall_us, ret_us);
     }
-    return now->wall_us >= high_us && difference(then->wall_us, now->wall_us, ret_us);
+    return !__builtin_sub_overflow(high_us, now->wall_us, &behind_us) &&
+           elapsed_by_calendar(wall_us, behind_us, ret_us);
 }

@@ -9,6 +9,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/bug.h"
 #include "base/json.h"
@@ -54,18 +55,30 @@ bool idem_request_line(struct idem_str line)
     return true;
 }
 
-/* Fields that are not the caller's to set, and why. NULL: this one is. */
-static const char *line_objection(const struct idem_dialect *dialect, struct idem_str line)
+/* A name that is a credential's by all appearances: what is written down is not secret. */
+static bool line_is_secret(struct idem_str name)
+{
+    static const char *const words[] = {
+        "authorization", "cookie", "token", "secret", "password", "api-key", "apikey",
+    };
+    for (size_t i = 0; i < IDEM_ARRAY_COUNT(words); i++) {
+        size_t len = strlen(words[i]);
+        for (size_t from = 0; from + len <= name.len; from++) {
+            if (strncasecmp(name.data + from, words[i], len) == 0) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+const char *idem_request_line_objection(const struct idem_dialect *dialect, struct idem_str line)
 {
     static const struct {
         const char *name;
         const char *why;
     } fields[] = {
-        { "Authorization",
-          "a credential is given as credential, so that it is never written down" },
-        { "Proxy-Authorization", "it would be written down" },
-        { "Cookie", "a credential is given as credential, so that it is never written down" },
-        { "X-API-Key", "a credential is given as credential, so that it is never written down" },
+        { "Host", "it follows from the URL" },
         { "Content-Length", "it follows from the body" },
         { "Transfer-Encoding", "the body goes as it is" },
         { "Connection", "connections are the client's" },
@@ -98,7 +111,10 @@ static enum idem_client_err headers_check(const struct idem_client_request *requ
             return idem_client_fail(reterr, IDEM_CLIENT_E_INVALID,
                                     "header %zu is not \"Name: value\"; nothing was sent", i + 1);
         }
-        const char *why = line_objection(dialect, line);
+        const char *why = idem_request_line_objection(dialect, line);
+        if (why == NULL && line_is_secret(idem_str_slice(line, 0, idem_str_find(line, ':')))) {
+            why = "a credential is given as credential, so that it is never written down";
+        }
         if (why != NULL) {
             return idem_client_fail(reterr, IDEM_CLIENT_E_INVALID,
                                     "header %.*s: %s; nothing was sent",
@@ -133,6 +149,18 @@ bool idem_request_method(struct idem_str method)
            idem_str_equal(method, IDEM_STR("PATCH")) || idem_str_equal(method, IDEM_STR("DELETE"));
 }
 
+enum idem_client_err idem_request_times(int64_t deadline_ms,
+                                        int64_t window_ms,
+                                        struct idem_client_error *reterr)
+{
+    if (deadline_ms < 0 || deadline_ms > DEADLINE_MAX_MS || window_ms < 0 ||
+        window_ms > WINDOW_MAX_MS) {
+        return idem_client_fail(reterr, IDEM_CLIENT_E_INVALID,
+                                "a deadline is at most a week, a window a year; nothing was sent");
+    }
+    return IDEM_CLIENT_OK;
+}
+
 static enum idem_client_err rest_check(const struct idem_client_request *request,
                                        const struct idem_dialect *dialect,
                                        struct idem_client_error *reterr)
@@ -152,12 +180,7 @@ static enum idem_client_err rest_check(const struct idem_client_request *request
                                 "sent",
                                 dialect->name, dialect->key_max);
     }
-    if (request->deadline_ms < 0 || request->deadline_ms > DEADLINE_MAX_MS ||
-        request->window_ms < 0 || request->window_ms > WINDOW_MAX_MS) {
-        return idem_client_fail(reterr, IDEM_CLIENT_E_INVALID,
-                                "a deadline is at most a week, a window a year; nothing was sent");
-    }
-    return IDEM_CLIENT_OK;
+    return idem_request_times(request->deadline_ms, request->window_ms, reterr);
 }
 
 enum idem_client_err idem_request_check(const struct idem_client_request *request,
@@ -283,4 +306,52 @@ const char *idem_request_difference(const struct idem_client_record *known,
         return "dialect";
     }
     return !asked->key_own && !idem_str_equal(known->key, asked->key) ? "key" : NULL;
+}
+
+enum idem_client_err idem_request_rekey(struct idem_client *client,
+                                        const struct idem_client_record *known,
+                                        struct idem_client_record *ret_record,
+                                        struct idem_client_error *reterr)
+{
+    size_t size = known->name.len + known->dialect.len + known->method.len + known->url.len +
+                  known->headers.len + known->body.len + known->status_url.len + KEY_TEXT_SIZE;
+    char *memory = malloc(size);
+    if (memory == NULL) {
+        return idem_client_fail(reterr, IDEM_CLIENT_E_SYSTEM, "out of memory; nothing was sent");
+    }
+    struct idem_buf buf;
+    idem_buf_init(&buf, memory, size);
+    *ret_record = (struct idem_client_record){
+        .memory = memory,
+        .name = idem_buf_keep(&buf, known->name),
+        .key_own = true,
+        .dialect = idem_buf_keep(&buf, known->dialect),
+        .method = idem_buf_keep(&buf, known->method),
+        .url = idem_buf_keep(&buf, known->url),
+        .headers = idem_buf_keep(&buf, known->headers),
+        .body = idem_buf_keep(&buf, known->body),
+        .status_url = idem_buf_keep(&buf, known->status_url),
+        .deadline_us = known->deadline_us,
+        .window_us = known->window_us,
+        .created_us = known->created_us,
+    };
+    ret_record->key = idem_request_key(client, &buf);
+    IDEM_ASSERT(!buf.full);
+    return IDEM_CLIENT_OK;
+}
+
+bool idem_request_is_whole(const struct idem_client_record *record)
+{
+    struct idem_str lines = record->headers;
+    size_t count = 0;
+    while (lines.len > 0) {
+        count += 1;
+        if (!idem_request_line(idem_str_next(&lines, '\n'))) {
+            return false;
+        }
+    }
+    return count <= IDEM_CLIENT_HEADERS_MAX && idem_request_method(record->method) &&
+           idem_request_text(record->name, IDEM_CLIENT_NAME_MAX) &&
+           idem_target_check(record->url) == IDEM_TARGET_OK && record->deadline_us > 0 &&
+           (record->status_url.len == 0 || idem_target_check(record->status_url) == IDEM_TARGET_OK);
 }

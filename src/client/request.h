@@ -33,8 +33,25 @@ const char *idem_request_difference(const struct idem_client_record *known,
 /* Appends 128 random bits as a UUID of version 4 (RFC 9562, 5.4), and returns it. */
 struct idem_str idem_request_key(struct idem_client *client, struct idem_buf *buf);
 
+/* Why this field is not a caller's to set, also not as credential; NULL: it is. */
+const char *idem_request_line_objection(const struct idem_dialect *dialect, struct idem_str line);
+
 /* POST, PUT, PATCH or DELETE. */
 bool idem_request_method(struct idem_str method);
+
+/* The record of the same request under a new key, in memory of its own. */
+enum idem_client_err idem_request_rekey(struct idem_client *client,
+                                        const struct idem_client_record *known,
+                                        struct idem_client_record *ret_record,
+                                        struct idem_client_error *reterr) IDEM_MUST_CHECK;
+
+/* What a journal gave can be sent; it may have been damaged. */
+bool idem_request_is_whole(const struct idem_client_record *record);
+
+/* Both within their limits. */
+enum idem_client_err idem_request_times(int64_t deadline_ms,
+                                        int64_t window_ms,
+                                        struct idem_client_error *reterr) IDEM_MUST_CHECK;
 
 /* 1 to `max` bytes of UTF-8 without control characters. */
 bool idem_request_text(struct idem_str text, size_t max);

@@ -40,7 +40,8 @@ static struct idem_inquiry_from inquiry_from(const struct idem_client_intent *in
     return (struct idem_inquiry_from){
         .dialect = intent->dialect,
         .url = intent->record.url,
-        .operation_url = idem_str_from(intent->operation_url),
+        .operation_url =
+            idem_str_from(intent->dialect->has_operations ? intent->operation_url : ""),
         .status_url = intent->record.status_url,
     };
 }
@@ -85,7 +86,7 @@ static struct idem_course_scene scene_make(struct idem_client_intent *intent)
         .backoff_first_us = client->options.backoff_first_ms * IDEM_US_PER_MS,
         .backoff_max_us = client->options.backoff_max_ms * IDEM_US_PER_MS,
     };
-    scene.budget = idem_budget_allows(&client->budget, scene.now_us);
+    scene.budget = !client->options.no_repeats && idem_budget_allows(&client->budget, scene.now_us);
     idem_random_fill(client->random, &scene.dice, sizeof(scene.dice));
     return scene;
 }
@@ -114,10 +115,10 @@ static void move_make(struct idem_client_intent *intent, const struct idem_move 
 }
 
 /* Until when the server knows the key, on the clock of this boot. */
-static int64_t window_end_us(const struct idem_client_intent *intent)
+static int64_t window_end_us(struct idem_client_intent *intent)
 {
-    const struct idem_client *client = intent->client;
-    struct idem_moment now = idem_moment_now(client->clock);
+    struct idem_client *client = intent->client;
+    struct idem_moment now = idem_client_now(client);
     int64_t window =
         intent->record.window_us > 0 ? intent->record.window_us : intent->dialect->window_us;
     int64_t elapsed;
@@ -125,7 +126,11 @@ static int64_t window_end_us(const struct idem_client_intent *intent)
                              idem_client_journal_high_us(client->journal), &elapsed)) {
         return INT64_MIN;
     }
-    return now.mono_us + window - elapsed;
+    int64_t left_us = window - elapsed;
+    if (intent->record.expires_us > 0) { /* Its server has said when. */
+        left_us = least(left_us, intent->record.expires_us - now.wall_us);
+    }
+    return now.mono_us + left_us;
 }
 
 /* begin() has taken it off in the journal. */
@@ -252,8 +257,7 @@ static void call_make_send(struct idem_client_slot *slot)
     }
 }
 
-/* False: there is nowhere to ask any more. */
-static bool call_make_ask(struct idem_client_slot *slot)
+static void call_make_ask(struct idem_client_slot *slot)
 {
     struct idem_client_intent *intent = slot->intent;
     struct idem_http_call *call = &slot->call;
@@ -262,21 +266,17 @@ static bool call_make_ask(struct idem_client_slot *slot)
     idem_buf_init(&buf, slot->url, sizeof(slot->url) - 1);
     const struct idem_inquiry_from from = inquiry_from(intent);
     slot->way = idem_inquiry_url(&from, &buf);
-    if (slot->way == IDEM_INQUIRY_NONE || buf.full) {
-        return false;
-    }
+    IDEM_ASSERT(slot->way != IDEM_INQUIRY_NONE && !buf.full); /* can_ask() said so. */
     slot->url[buf.len] = '\0';
     call->method = "GET";
     int64_t left_us = intent->deadline_us - now_us(intent->client);
     call->timeout_us = least(call->timeout_us, left_us > TRY_MIN_US ? left_us : TRY_MIN_US);
     call->not_after_us = now_us(intent->client) + call->timeout_us;
     idem_buf_init(&buf, slot->lines, sizeof(slot->lines));
-    if (idem_str_equal(idem_target_origin(idem_str_from(slot->url)),
-                       idem_target_origin(intent->record.url))) {
+    if (idem_target_same_origin(idem_str_from(slot->url), intent->record.url)) {
         lines_add_common(intent, call, &buf); /* To nobody else: credential and key open doors. */
     }
     line_add(call, IDEM_STR("Accept: application/json"));
-    return true;
 }
 
 static const char *method_text(const struct idem_client_intent *intent)
@@ -334,12 +334,9 @@ void idem_run_go(struct idem_client_intent *intent, struct idem_client_slot *slo
         .head_room = slot->head_room,
         .head_room_size = sizeof(slot->head_room),
     };
-    if (asking && !call_make_ask(slot)) {
-        slot_free(slot);
-        idem_run_cut(intent, intent->course.reason);
-        return;
-    }
-    if (!asking) {
+    if (asking) {
+        call_make_ask(slot);
+    } else {
         call_make_send(slot);
     }
     if (idem_http_client_submit(client->http, call) != IDEM_OK) { /* There is a place for it. */
@@ -347,7 +344,7 @@ void idem_run_go(struct idem_client_intent *intent, struct idem_client_slot *slo
         reading_take(intent,
                      (struct idem_reading){ .meaning = IDEM_MEANING_TURNED_AWAY,
                                             .next = IDEM_NEXT_STOP,
-                                            .why = "its headers are too long to send" },
+                                            .why = "its headers cannot be sent" },
                      true);
         return;
     }
@@ -356,7 +353,10 @@ void idem_run_go(struct idem_client_intent *intent, struct idem_client_slot *slo
     idem_client_place(intent, IDEM_PLACE_BUSY);
 }
 
-/* An answer names the operation: kept, so that it can be asked for after a crash too. */
+/*
+ * An answer names where it can be asked for: kept, so that it can be after a crash too. Only where
+ * the dialect has operations the client itself asks there; else it is for a person.
+ */
 static void location_keep(struct idem_client_intent *intent, const struct idem_signal *signal)
 {
     struct idem_buf buf;
@@ -364,24 +364,14 @@ static void location_keep(struct idem_client_intent *intent, const struct idem_s
 
     idem_buf_init(&buf, memory, sizeof(memory) - 1);
     if (signal->status != 202 || signal->location.len == 0 ||
-        !idem_inquiry_resolve(intent->record.url, signal->location, &buf) || buf.full) {
-        return;
-    }
-    if (!intent->dialect->has_operations) { /* Somewhere to look for a person. */
-        (void)snprintf(intent->status_url, sizeof(intent->status_url), "%.*s", (int)buf.len,
-                       memory);
-        return;
-    }
-    if (idem_str_equal(idem_buf_str(&buf), idem_str_from(intent->operation_url))) {
+        !idem_inquiry_resolve(intent->record.url, signal->location, &buf) || buf.full ||
+        idem_str_equal(idem_buf_str(&buf), idem_str_from(intent->operation_url))) {
         return;
     }
     (void)snprintf(intent->operation_url, sizeof(intent->operation_url), "%.*s", (int)buf.len,
                    memory);
     intent->record.operation_url = idem_str_from(intent->operation_url);
-    struct idem_client_error error;
-    enum idem_client_err err =
-        idem_client_journal_note(intent->client->journal, &intent->record, &error);
-    (void)err; /* Losing it costs a question by key, no more. */
+    idem_client_note_due(intent);
 }
 
 /* "503 unavailable", "connection refused": for the progress line. */
@@ -398,6 +388,13 @@ static void last_set(struct idem_client_intent *intent,
                    call->detail);
 }
 
+/* An answer that cannot be kept was not read. */
+static const struct idem_reading no_memory = {
+    .meaning = IDEM_MEANING_UNSURE,
+    .next = IDEM_NEXT_AGAIN,
+    .why = "there was no memory for the answer",
+};
+
 static struct idem_reading send_read(struct idem_client_intent *intent,
                                      const struct idem_http_call *call)
 {
@@ -407,7 +404,9 @@ static struct idem_reading send_read(struct idem_client_intent *intent,
     idem_signal_read(intent->dialect, idem_str_from(intent->key), call, wall_us, &signal);
     last_set(intent, call, signal.code);
     if (call->verdict == IDEM_HTTP_ANSWERED && signal.echoed != IDEM_SAID_NO) {
-        idem_answer_keep(&intent->answer, call->status, call->head, call->answer);
+        if (!idem_answer_keep(&intent->answer, call->status, call->head, call->answer)) {
+            return no_memory;
+        }
         intent->record.replayed = signal.replayed == IDEM_SAID_YES;
         if (signal.expires_in_us > 0) {
             intent->record.expires_us = wall_us + signal.expires_in_us;
@@ -417,18 +416,17 @@ static struct idem_reading send_read(struct idem_client_intent *intent,
     return idem_meaning_of(intent->dialect, &signal);
 }
 
-/* By the business id: it shows what there is, and says nothing about this key. */
-static struct idem_reading business_read(struct idem_client_intent *intent,
-                                         const struct idem_http_call *call)
+/*
+ * By the business id: whatever is there, it says nothing about this key. It is for a person, and is
+ * not kept: beside a verdict it would look like the intent's answer.
+ */
+static struct idem_reading business_read(const struct idem_http_call *call)
 {
     bool shown = call->verdict == IDEM_HTTP_ANSWERED && call->status / 100 == 2;
-    if (shown) {
-        idem_answer_keep(&intent->answer, call->status, call->head, call->answer);
-    }
     return (struct idem_reading){
         .meaning = IDEM_MEANING_UNSURE,
         .next = shown ? IDEM_NEXT_STOP : IDEM_NEXT_ASK,
-        .why = shown ? "what the business id shows does not say whether it was this intent"
+        .why = shown ? "something is there under the business id, for a person to look at"
                      : "the question by business id was not answered",
         .retry_after_us = call->retry_after_us,
     };
@@ -440,23 +438,22 @@ static struct idem_reading ask_read(struct idem_client_intent *intent,
 {
     last_set(intent, call, "to a question");
     if (way == IDEM_INQUIRY_BUSINESS) {
-        return business_read(intent, call);
+        return business_read(call);
     }
     /* As long as the answer: what is unescaped does not grow. */
     char *memory = malloc(call->answer.len + 1);
     if (memory == NULL) {
-        return (struct idem_reading){ .meaning = IDEM_MEANING_UNSURE,
-                                      .next = IDEM_NEXT_ASK,
-                                      .why = "there was no memory to read the answer" };
+        return no_memory;
     }
     struct idem_buf buf;
     idem_buf_init(&buf, memory, call->answer.len + 1);
     struct idem_inquiry_answer answer = { .status = 0 };
     struct idem_reading reading =
         idem_inquiry_read(intent->dialect, idem_str_from(intent->key), call, &buf, &answer);
-    if (answer.status != 0) {
-        idem_answer_keep(&intent->answer, answer.status, answer.headers, answer.body);
-        intent->record.replayed = true;
+    intent->record.replayed = answer.status != 0;
+    if (answer.status != 0 &&
+        !idem_answer_keep(&intent->answer, answer.status, answer.headers, answer.body)) {
+        reading = no_memory;
     }
     free(memory);
     return reading;

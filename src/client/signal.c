@@ -306,6 +306,7 @@ void idem_signal_read(const struct idem_dialect *dialect,
     struct idem_signal signal = { .verdict = call->verdict };
     if (call->verdict != IDEM_HTTP_ANSWERED) {
         signal.hopeless = call->verdict == IDEM_HTTP_NOT_SENT && call->hopeless;
+        signal.too_long = call->verdict == IDEM_HTTP_UNKNOWN && call->too_long;
         *ret_signal = signal;
         return;
     }

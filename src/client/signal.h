@@ -42,6 +42,7 @@ enum idem_said_retry {
 struct idem_signal {
     enum idem_http_verdict verdict;
     bool hopeless;   /* NOT_SENT, and it would not be sent the next time either. */
+    bool too_long;   /* UNKNOWN: the answer is longer than there was room for. */
     uint16_t status; /* 0 unless ANSWERED. */
     /* Of an error, in its dialect's shape; of a problem of ours ("urn:idem:problem:") in any. */
     char code[IDEM_SIGNAL_CODE_MAX];

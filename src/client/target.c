@@ -16,6 +16,8 @@
 #define OCTET_MAX   255
 #define OCTET_COUNT 4
 #define LOOPBACK    127
+#define PORT_HTTP   80
+#define PORT_HTTPS  443
 
 /* The parts of a URL; views into it. */
 struct parts {
@@ -187,11 +189,9 @@ static bool is_loopback_v4(struct idem_str host)
 bool idem_target_is_private(struct idem_str url)
 {
     struct parts parts;
-    bool http = split(url, &parts);
-    IDEM_ASSERT(http);
-    return parts.tls || is_loopback_v4(parts.host) ||
-           idem_str_equal(parts.host, IDEM_STR("[::1]")) ||
-           idem_str_equal_nocase(parts.host, IDEM_STR("localhost"));
+    return split(url, &parts) && (parts.tls || is_loopback_v4(parts.host) ||
+                                  idem_str_equal(parts.host, IDEM_STR("[::1]")) ||
+                                  idem_str_equal_nocase(parts.host, IDEM_STR("localhost")));
 }
 
 struct idem_str idem_target_origin(struct idem_str url)
@@ -200,4 +200,23 @@ struct idem_str idem_target_origin(struct idem_str url)
     bool http = split(url, &parts);
     IDEM_ASSERT(http);
     return parts.origin;
+}
+
+/* Of a checked URL. */
+static int64_t port_of(const struct parts *parts)
+{
+    int64_t port = parts->tls ? PORT_HTTPS : PORT_HTTP;
+    bool read = !parts->has_port || idem_str_to_i64(parts->port, &port);
+    IDEM_ASSERT(read);
+    return port;
+}
+
+bool idem_target_same_origin(struct idem_str left, struct idem_str right)
+{
+    struct parts ours;
+    struct parts theirs;
+    return idem_target_check(left) == IDEM_TARGET_OK &&
+           idem_target_check(right) == IDEM_TARGET_OK && split(left, &ours) &&
+           split(right, &theirs) && ours.tls == theirs.tls &&
+           idem_str_equal_nocase(ours.host, theirs.host) && port_of(&ours) == port_of(&theirs);
 }

@@ -57,23 +57,24 @@ void idem_answer_clear(struct idem_client_answer *answer)
     *answer = (struct idem_client_answer){ .memory = NULL };
 }
 
-void idem_answer_keep(struct idem_client_answer *answer,
+bool idem_answer_keep(struct idem_client_answer *answer,
                       uint16_t status,
                       struct idem_str headers,
                       struct idem_str body)
 {
     idem_answer_clear(answer);
-    answer->status = status;
     answer->memory = malloc(headers.len + 1 + body.len);
     if (answer->memory == NULL) {
-        return;
+        return false;
     }
+    answer->status = status;
     struct idem_buf buf;
     idem_buf_init(&buf, answer->memory, headers.len + 1 + body.len);
     answer->headers = idem_buf_keep(&buf, headers);
     idem_buf_add_char(&buf, '\0');
     answer->body = idem_buf_keep(&buf, body);
     IDEM_ASSERT(!buf.full);
+    return true;
 }
 
 /* Why no more was sent, as the middle of a sentence. */
@@ -95,7 +96,7 @@ static const char *reason_text(enum idem_client_reason reason)
     case IDEM_CLIENT_DECIDED:
         break;
     }
-    return "the same request again would not help";
+    return "so it was not sent again";
 }
 
 static void last_request_add(const struct idem_client_intent *intent, struct idem_buf *buf)
@@ -104,6 +105,29 @@ static void last_request_add(const struct idem_client_intent *intent, struct ide
     if (intent->last[0] != '\0') {
         idem_buf_printf(buf, " (%s)", intent->last);
     }
+}
+
+/* What to do after a refusal that is not for good. */
+static const char *again_text(enum idem_client_reason reason)
+{
+    if (reason == IDEM_CLIENT_ADVISED) {
+        return "Run it again when that is put right: it keeps its key. If the request itself is "
+               "wrong, correct it under a new key.";
+    }
+    return reason == IDEM_CLIENT_NOT_SENT ? "Run it again when that is put right: it keeps its key."
+                                          : "Run it again later: it keeps its key.";
+}
+
+/* What to do about what is not known. */
+static const char *unknown_text(enum idem_client_reason reason)
+{
+    if (reason == IDEM_CLIENT_WINDOW) {
+        return "Look for it at the server by its business id before anything new";
+    }
+    return reason == IDEM_CLIENT_ADVISED
+               ? "Look for it at the server by its business id; run the same intent again when the "
+                 "cause is gone, never another one in its place"
+               : "Run the same intent again, never another one in its place";
 }
 
 static void message_refused(const struct idem_client_intent *intent, struct idem_buf *buf)
@@ -120,9 +144,7 @@ static void message_refused(const struct idem_client_intent *intent, struct idem
                              ? "Nothing was sent, so nothing happened. "
                              : "Nothing happened, and nothing is still on its way. ");
     last_request_add(intent, buf);
-    idem_buf_printf(buf,
-                    ". Run it again when that is put right: it keeps its key. If the request "
-                    "itself is wrong, correct it under a new key.");
+    idem_buf_printf(buf, ". %s", again_text(record->reason));
 }
 
 static void message_unknown(const struct idem_client_intent *intent, struct idem_buf *buf)
@@ -133,9 +155,7 @@ static void message_unknown(const struct idem_client_intent *intent, struct idem
     idem_buf_printf(buf, "It may have happened, or may still. ");
     last_request_add(intent, buf);
     idem_buf_printf(buf, "; %s. ", reason_text(record->reason));
-    idem_buf_printf(buf, record->reason == IDEM_CLIENT_WINDOW
-                             ? "Look for it at the server by its business id before anything new"
-                             : "Run the same intent again, never another one in its place");
+    idem_buf_printf(buf, "%s", unknown_text(record->reason));
     if (url[0] != '\0') {
         idem_buf_printf(buf, "; it can be asked for at %s", url);
     }
@@ -178,6 +198,7 @@ void idem_verdict_settle(struct idem_client_intent *intent, const struct idem_mo
     IDEM_ASSERT(move->kind == IDEM_MOVE_END);
     IDEM_ASSERT(move->outcome != IDEM_CLIENT_NO_OUTCOME);
     IDEM_ASSERT(move->outcome != IDEM_CLIENT_REFUSED || move->over || !intent->course.doubt);
+    idem_client_note_done(intent); /* What ends is written whole. */
     record->outcome = move->outcome;
     record->reason = move->reason;
     record->over = move->over;
@@ -188,8 +209,7 @@ void idem_verdict_settle(struct idem_client_intent *intent, const struct idem_mo
     record->operation_url = idem_str_from(intent->operation_url);
     message_make(intent);
     record->message = idem_str_from(intent->message);
-    struct idem_moment now = idem_moment_now(intent->client->clock);
-    record->ended_us = now.wall_us;
+    record->ended_us = idem_client_now(intent->client).wall_us;
 }
 
 void idem_verdict_from_record(struct idem_client_intent *intent, bool recorded)
@@ -202,7 +222,7 @@ void idem_verdict_from_record(struct idem_client_intent *intent, bool recorded)
         .outcome = record->outcome,
         .reason = record->reason,
         .message = intent->message,
-        .renewable = record->outcome == IDEM_CLIENT_REFUSED,
+        .renewable = record->outcome == IDEM_CLIENT_REFUSED && recorded,
         .over = record->over,
         .replayed = record->replayed,
         .recorded = recorded,

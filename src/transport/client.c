@@ -206,6 +206,7 @@ static void verdict_set(struct transfer *transfer, CURLcode result)
     }
     call->verdict = call->sends == 0 ? IDEM_HTTP_NOT_SENT : IDEM_HTTP_UNKNOWN;
     call->hopeless = call->sends == 0 && is_hopeless(transfer, result);
+    call->too_long = call->sends == 1 && transfer->objection == OBJECTION_TOO_LONG;
     call->content_type = (struct idem_str){ .len = 0 };
     call->retry_after_us = 0;
 
@@ -232,6 +233,7 @@ static void finish(struct transfer *transfer, CURLcode result)
     /* A transfer in its middle takes its connection with it, or resets its stream of HTTP/2. */
     CURLMcode rc = curl_multi_remove_handle(client->multi, transfer->easy);
     IDEM_ASSERT(rc == CURLM_OK);
+    idem_http_lines_wipe(&transfer->lines);
 
     transfer->call = NULL;
     call->transfer = NULL;
@@ -563,6 +565,7 @@ static void call_reset(struct idem_http_call *call)
 {
     call->verdict = IDEM_HTTP_NONE;
     call->hopeless = false;
+    call->too_long = false;
     call->status = 0;
     call->retry_after_us = 0;
     call->content_type = (struct idem_str){ .len = 0 };

@@ -60,6 +60,7 @@ struct idem_http_call {
     /* Valid once reaped. */
     enum idem_http_verdict verdict;
     bool hopeless; /* NOT_SENT, and the same call would not be sent the next time either. */
+    bool too_long; /* UNKNOWN, because the answer is longer than its room. */
     uint16_t status;
     int64_t retry_after_us; /* From Retry-After, seconds or date; 0: none or unreadable. */
     struct idem_str content_type;

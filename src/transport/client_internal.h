@@ -25,13 +25,17 @@
  */
 struct idem_http_lines {
     size_t count;
+    size_t used; /* Bytes of memory. */
     struct curl_slist list[IDEM_HTTP_LINES_MAX];
     char memory[IDEM_HTTP_HEADERS_SIZE + IDEM_HTTP_OWN_LINES_SIZE];
 };
 
-/* False: a line that would be two, or more text than IDEM_HTTP_HEADERS_SIZE. */
+/* False: a line that would be two, or more text than IDEM_HTTP_HEADERS_SIZE; nothing is kept. */
 bool idem_http_lines_build(struct idem_http_lines *lines,
                            const struct idem_http_call *call) IDEM_MUST_CHECK;
+
+/* Overwrites the text: there are credentials in it. Costs what was used. */
+void idem_http_lines_wipe(struct idem_http_lines *lines);
 
 /* What is the same for every call of a client. */
 CURLcode idem_http_options_fix(CURL *easy, const struct idem_http_client_options *options);

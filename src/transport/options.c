@@ -100,12 +100,21 @@ static void line_add(struct idem_http_lines *lines, struct idem_buf *buf, struct
     lines->count += 1;
     idem_buf_add(buf, text);
     idem_buf_add_char(buf, '\0');
+    lines->used = buf->len;
 }
 
 static bool line_clean(struct idem_str line)
 {
     return idem_str_find(line, '\r') == line.len && idem_str_find(line, '\n') == line.len &&
            idem_str_find(line, '\0') == line.len;
+}
+
+void idem_http_lines_wipe(struct idem_http_lines *lines)
+{
+    IDEM_ASSERT(lines->used <= sizeof(lines->memory));
+    explicit_bzero(lines->memory, lines->used);
+    lines->used = 0;
+    lines->count = 0;
 }
 
 bool idem_http_lines_build(struct idem_http_lines *lines, const struct idem_http_call *call)
@@ -116,11 +125,13 @@ bool idem_http_lines_build(struct idem_http_lines *lines, const struct idem_http
 
     IDEM_ASSERT(call->header_count <= IDEM_HTTP_HEADERS_MAX);
     lines->count = 0;
+    lines->used = 0;
     idem_buf_init(&buf, lines->memory, sizeof(lines->memory));
     line_add(lines, &buf, IDEM_STR("Expect:"));
     for (size_t i = 0; i < call->header_count; i++) {
         struct idem_str line = call->headers[i];
         if (!line_clean(line) || line.len >= IDEM_HTTP_HEADERS_SIZE - size) {
+            idem_http_lines_wipe(lines);
             return false;
         }
         size += line.len + 1;

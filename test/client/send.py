@@ -3,7 +3,8 @@
 
 Goal: one name is one action. Whatever is lost, refused, restarted, stopped or set to another time
 in between, the same command again never becomes a second payment, its verdict is true, and it
-says so by its exit status: 0 it happened, 6 it did not, 7 nobody knows yet.
+says so by its exit status: 0 it happened, 6 it did not and a person has to look, 8 it did not and
+may later, 7 nobody knows yet; 2 the journal does not allow this command.
 
 Method: each scene has a world of its own, and several run at once. Judges: the sandbox's ledger,
 the service's rows, the journal. Usage: send.py IDEM [word in a test's name ...]
@@ -27,8 +28,7 @@ import harness  # noqa: E402
 from harness import Sent, World, payment  # noqa: E402
 
 AT_ONCE = 6
-DONE, JOURNAL, REFUSED, UNKNOWN = 0, 1, 6, 7  # Exit statuses.
-CODES = {"done": DONE, "refused": REFUSED, "unknown": UNKNOWN}
+DONE, JOURNAL, USAGE, REFUSED, UNKNOWN, LATER = 0, 1, 2, 6, 7, 8  # Exit statuses.
 DAY_US = 86400 * 1000000
 
 # provider, token, how it ends, executions. "open": the provider cannot tell, the service asks on.
@@ -97,6 +97,13 @@ def arrivals(world, order_no):
     return sum(effect["arrivals"] for effect in world.ledger(order_no=order_no)["effects"])
 
 
+def code_of(told):
+    """The exit status that belongs to a verdict."""
+    if told["outcome"] != "refused":
+        return {"done": DONE, "unknown": UNKNOWN}[told["outcome"]]
+    return REFUSED if told["over"] or told["reason"] == "advised" else LATER
+
+
 def expect(sent, code, outcome):
     assert sent.code == code, f"not exit {code}: {sent}"
     assert sent.told.get("outcome") == outcome, f"not {outcome}: {sent}"
@@ -147,7 +154,7 @@ def test_faults(world):
     for (entry, token, ends, count), sent in zip(rows, told):
         name = f"{entry} {token}"
         assert sent.told.get("outcome") in outcomes[ends], f"{name}: not {ends}: {sent}"
-        assert sent.code == CODES[sent.told["outcome"]], f"{name}: {sent}"
+        assert sent.code == code_of(sent.told), f"{name}: {sent}"
         assert executions(world, f"{entry}-{token}") == int(count), f"{name}: {sent}"
         assert sent.told["over"] == (ends in ("done", "refused")), f"{name}: {sent}"
         if ends == "open":
@@ -180,6 +187,8 @@ def test_credential(world):
     """A wrong credential is put right under the same key"""
     wrong = expect(world.send_payment("n", payment("o"), bearer="wrong"), REFUSED, "refused")
     assert wrong.told["status"] == 401 and not wrong.told["over"], wrong
+    assert "The credential is missing or not known" in wrong.err, f"not its words: {wrong}"
+    assert "--new-key" not in wrong.err.splitlines()[-1], f"no key is needed: {wrong}"
     assert arrivals(world, "o") == 0
     right = expect(world.send_payment("n", payment("o")), DONE, "done")
     one_key(world, "n", wrong.told["key"])
@@ -192,8 +201,9 @@ def test_changed_body(world):
     """Another body under a name is refused, nothing is sent, and the name stays what it is"""
     first = expect(world.send_payment("n", payment("o")), DONE, "done")
     other = world.send_payment("n", payment("o2", more={"amount": "1.00"}))
-    assert other.code == REFUSED and other.out == "", other
+    assert other.code == USAGE and other.out == "", other
     assert "nothing was sent" in other.err.lower(), other
+    assert "--new-key" not in other.err, f"a new key after DONE: {other}"
     world_rows = world.rows("SELECT count(*) FROM intents")
     assert world_rows == [(1,)], world_rows
     again = expect(world.send_payment("n", payment("o")), DONE, "done")
@@ -212,17 +222,18 @@ def test_slow_provider(world):
     assert world.get(path).json()["state"] in ("processing", "unknown"), sent
     assert "o" not in sent.told["body"] or not sent.told["over"]
     refused = world.send("--intent", "n", "--new-key")
-    assert refused.code == REFUSED and refused.out == "", f"a new key in doubt: {refused}"
+    assert refused.code == USAGE and refused.out == "", f"a new key in doubt: {refused}"
     one_key(world, "n", sent.told["key"])
     pending = [json.loads(line) for line in world.send("--pending").out.splitlines()]
     assert [entry["name"] for entry in pending] == ["n"], pending
     forget = world.send("--forget", "--intent", "n")
-    assert forget.code == REFUSED, f"forgotten in doubt: {forget}"
+    assert forget.code == USAGE, f"forgotten in doubt: {forget}"
     done = world.send_payment("n", payment("o", "tok_processing_5_ok"), "--deadline", "20s")
     expect(done, DONE, "done")
     assert done.told["key"] == sent.told["key"]
     assert executions(world, "o") == 1
-    assert world.send("--pending").out == ""
+    idle = world.send("--pending")
+    assert (idle.code, idle.out, idle.err) == (DONE, "", ""), f"cron would mail it: {idle}"
     assert len(world.send("--all").out.splitlines()) == 1
     assert world.send("--forget", "--intent", "n").code == DONE
     assert world.send("--all").out == ""
@@ -242,7 +253,7 @@ def test_resume(world):
     one_key(world, "n", sent.told["key"])
     assert executions(world, "o") == 1
     unknown_name = world.send("--intent", "nobody")
-    assert unknown_name.code == 2, unknown_name
+    assert unknown_name.code == USAGE, unknown_name
 
 
 @scene({"wait_ms": 300})
@@ -330,15 +341,18 @@ def test_declined(world):
     assert first.told["status"] == 402 and first.told["over"], first
     again = expect(world.send_payment("n", bad), REFUSED, "refused")
     assert (again.told["sends"], again.told["body"]) == (0, first.told["body"]), again
+    assert "The provider declined" in first.err and "The provider declined" in again.err, first
     good = payment("o", "tok_ok")
-    assert world.send_payment("n", good).code == REFUSED, "another body under the old key"
+    other = world.send_payment("n", good)
+    assert other.code == USAGE and other.out == "", f"another body under the old key: {other}"
+    assert "--new-key" in other.err and "another name" not in other.err, other
     done = expect(world.send_payment("n", good, "--new-key"), DONE, "done")
     assert done.told["key"] != first.told["key"]
     assert executions(world, "o") == 1
     former = world.journal("SELECT key FROM former_keys")
     assert former == [(first.told["key"],)], former
     after = world.send("--intent", "n", "--new-key")
-    assert after.code == REFUSED and after.out == "", f"a new key after DONE: {after}"
+    assert after.code == USAGE and after.out == "", f"a new key after DONE: {after}"
     assert executions(world, "o") == 1
 
 
@@ -346,7 +360,7 @@ def test_declined(world):
 def test_abandoned(world):
     """A key that was given up on the server is REFUSED, and a new one pays once"""
     lost = lost_payment(world, "n")
-    assert world.send("--intent", "n", "--new-key").code == REFUSED, "a new key in doubt"
+    assert world.send("--intent", "n", "--new-key").code == USAGE, "a new key in doubt"
     reply = world.post(
         "/v1/operations/abandon", lost.told["key"], {"endpoint": "payments.create"}
     )
@@ -361,13 +375,144 @@ def test_abandoned(world):
 
 @scene()
 def test_not_sent(world):
-    """What could not be sent is REFUSED without doubt, and goes on under its key"""
+    """What could not be sent is REFUSED without doubt and for now, and goes on under its key"""
     world.kill()
-    first = expect(world.send_payment("n", payment("o"), "--deadline", "1s"), REFUSED, "refused")
+    first = expect(world.send_payment("n", payment("o"), "--deadline", "1s"), LATER, "refused")
     assert first.told["reason"] == "not-sent" and not first.told["over"], first
     world.start()
     done = expect(world.send_payment("n", payment("o")), DONE, "done")
     assert done.told["key"] == first.told["key"]
+    assert executions(world, "o") == 1
+
+
+@scene()
+def test_corrected(world):
+    """A request that cannot be used is corrected by the command that is told, under a new key"""
+    bad = payment("o", more={"amount": "much"})
+    first = expect(world.send_payment("n", bad), REFUSED, "refused")
+    assert first.told["status"] == 400 and not first.told["over"], first
+    url = f"http://127.0.0.1:{world.port}/v1/payments"
+    line = first.err.splitlines()[-1]
+    assert f"idem send POST {url} --intent n --new-key --data @CORRECTED" in line, first
+    done = expect(world.send_payment("n", payment("o"), "--new-key"), DONE, "done")
+    assert done.told["key"] != first.told["key"]
+    assert executions(world, "o") == 1
+
+
+@scene()
+def test_order_exists(world):
+    """Where something else stands in its way, the words say what, and to look before a new key"""
+    expect(world.send_payment("n", payment("o")), DONE, "done")
+    second = expect(world.send_payment("n2", payment("o")), REFUSED, "refused")
+    assert "The order number has a live payment already" in second.err, second
+    assert "Look at what is there" in second.err.splitlines()[-1], second
+    assert executions(world, "o") == 1
+
+
+# ---- a person's word ----
+
+
+def decide(world, name, word, *more):
+    return world.send("--decide", word, "--note", "seen at the bank", "--intent", name, *more)
+
+
+@scene()
+def test_decided(world):
+    """A person ends what nobody can tell any more: once, in both ways, and it is shown as that"""
+    for name, word, code in (("yes", "happened", DONE), ("no", "not-happened", REFUSED)):
+        lost = lost_payment(world, name)
+        date_back(world, name, 40)
+        assert decide(world, name, word).code == DONE
+        sent = world.send_payment(name, payment(name))
+        assert sent.code == code and sent.told["over"], sent
+        assert (sent.told["reason"], sent.told["key"]) == ("decided", lost.told["key"]), sent
+        assert (sent.told["sends"], sent.told["asks"]) == (0, 0), sent
+        assert "seen at the bank" in sent.err, sent
+        again = decide(world, name, word)
+        assert again.code == USAGE, f"decided twice: {again}"
+    assert arrivals(world, "yes") + arrivals(world, "no") == 0
+    assert world.send("--intent", "yes", "--new-key").code == USAGE, "a new key after DONE"
+    done = expect(world.send("--intent", "no", "--new-key"), DONE, "done")
+    assert executions(world, "no") == 1 and done.told["reason"] == "answered", done
+    assert world.send("--pending").out == ""
+
+
+@scene()
+def test_decided_wrongly(world):
+    """A person decides nothing that is over, that does not exist, or without saying who saw it"""
+    expect(world.send_payment("n", payment("o")), DONE, "done")
+    before = world.journal("SELECT outcome, reason, over, message FROM intents")
+    for words in (
+        ("--decide", "not-happened", "--note", "x", "--intent", "n"),
+        ("--decide", "happened", "--note", "x", "--intent", "nobody"),
+        ("--decide", "happened", "--note", "a\nb", "--intent", "n"),
+        ("--decide", "happened", "--intent", "n"),
+    ):
+        sent = world.send(*words)
+        assert sent.code == USAGE and sent.out == "", f"{words}: {sent}"
+    assert world.journal("SELECT outcome, reason, over, message FROM intents") == before
+
+
+@scene()
+def test_not_ended(world):
+    """A run that was cut off is called the same in the table and in JSON"""
+    words = ("POST", f"http://127.0.0.1:{world.port}/v1/payments", "--intent", "n")
+    data = ("--data", json.dumps(payment("o")))
+    Sent(world.send_start(*words, *data, crash_point="client-begin-durable"))
+    entry = json.loads(world.send("--pending").out)
+    assert (entry["outcome"], entry["reason"], entry["ended"]) == ("not-ended", "none", None), entry
+    journal = str(world.directory / "send.db")
+    table = subprocess.run(
+        [world.idem, "send", "--pending", "--journal", journal],
+        capture_output=True,
+        text=True,
+        timeout=harness.PATIENCE_S,
+        check=True,
+    )
+    assert table.stdout.splitlines()[1].split()[:3] == ["n", "not-ended", "none"], table
+
+
+# ---- what is in the way of a run ----
+
+
+@scene()
+def test_missing_folder(world):
+    """A journal in a folder that is not there is not begun: a disk may be missing"""
+    path = world.directory / "gone" / "send.db"
+    sent = world.send_payment("n", payment("o"), "--journal", str(path))
+    assert sent.code == JOURNAL and sent.out == "", sent
+    assert f"folder {path.parent}" in sent.err and "nothing was sent" in sent.err.lower(), sent
+    assert not path.parent.exists() and arrivals(world, "o") == 0
+    path.parent.mkdir()
+    expect(world.send_payment("n", payment("o"), "--journal", str(path)), DONE, "done")
+
+
+@scene()
+def test_strange_option(world):
+    """What getopt says begins with the program's name"""
+    sent = world.send("--surprise")
+    assert sent.code == USAGE and sent.out == "", sent
+    assert all(line.startswith("idem send: ") for line in sent.err.splitlines()), sent
+
+
+@scene()
+def test_full_output(world):
+    """An answer that cannot be printed is 1; it happened, and the same command shows it"""
+    with open("/dev/full", "w") as full:
+        process = subprocess.run(
+            [world.idem, "send", "POST", f"http://127.0.0.1:{world.port}/v1/payments",
+             "--intent", "n", "--data", json.dumps(payment("o")),
+             "--journal", str(world.directory / "send.db")],
+            env={**os.environ, "IDEM_CREDENTIAL": harness.BEARER},
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=harness.PATIENCE_S,
+            check=False,
+        )
+    assert process.returncode == JOURNAL, process
+    assert "Done" in process.stderr and "nothing was sent" not in process.stderr.lower(), process
+    expect(world.send_payment("n", payment("o")), DONE, "done")
     assert executions(world, "o") == 1
 
 
@@ -395,7 +540,8 @@ def test_old_lost(world):
         assert "forgotten" in sent.told["message"], sent
         assert sent.told["key"] == lost.told["key"]
         assert world.rows("SELECT count(*) FROM intents") == [(0,)]
-        assert world.send("--intent", name, "--new-key").code == REFUSED, "a new key in doubt"
+        assert world.send("--intent", name, "--new-key").code == USAGE, "a new key in doubt"
+        assert "--decide" in sent.err, f"nobody is told how it ends: {sent}"
 
 
 @scene({"wait_ms": 300})
@@ -519,6 +665,14 @@ TESTS = [
     test_not_sent,
     test_declined,
     test_changed_body,
+    test_corrected,
+    test_order_exists,
+    test_decided,
+    test_decided_wrongly,
+    test_not_ended,
+    test_missing_folder,
+    test_strange_option,
+    test_full_output,
     test_credential,
     test_secrets,
 ]

@@ -11,6 +11,7 @@
  */
 #include <ftw.h>
 #include <poll.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -397,7 +398,7 @@ static void a_close_in_the_middle_leaves_what_can_be_resumed(void **state)
                      IDEM_CLIENT_E_REFUSED);
 }
 
-static void a_step_of_the_calendar_changes_nothing_and_a_passed_window_ends_sending(void **state)
+static void a_calendar_set_back_changes_nothing_and_a_passed_window_ends_sending(void **state)
 {
     struct scene *scene = *state;
     struct idem_client_request request = request_of(scene, "order-1", "/close");
@@ -406,17 +407,22 @@ static void a_step_of_the_calendar_changes_nothing_and_a_passed_window_ends_send
     assert_int_equal(run(scene, intent)->outcome, IDEM_CLIENT_UNKNOWN);
     unsigned arrivals = peer_arrivals(scene->peer);
 
-    scene->clock.wall_ahead_us = INT64_C(3650) * IDEM_US_PER_DAY;
+    scene->clock.wall_ahead_us = -INT64_C(3650) * IDEM_US_PER_DAY;
     (void)run(scene, intent);
     assert_true(peer_arrivals(scene->peer) > arrivals); /* This boot's clock knows better. */
     arrivals = peer_arrivals(scene->peer);
 
-    scene->clock.mono_ahead_us = IDEM_US_PER_DAY;
-    const struct idem_client_verdict *verdict = run(scene, intent);
-    assert_int_equal(verdict->outcome, IDEM_CLIENT_UNKNOWN);
-    assert_int_equal(verdict->reason, IDEM_CLIENT_WINDOW);
-    assert_int_equal(verdict->sends, 0);
-    assert_int_equal(peer_arrivals(scene->peer), arrivals);
+    /* Either clock is believed when it says that time has passed. */
+    const int64_t ahead[][2] = { { 0, IDEM_US_PER_DAY }, { IDEM_US_PER_DAY, 0 } };
+    for (size_t i = 0; i < IDEM_ARRAY_COUNT(ahead); i++) {
+        scene->clock.wall_ahead_us = ahead[i][0];
+        scene->clock.mono_ahead_us = ahead[i][1];
+        const struct idem_client_verdict *verdict = run(scene, intent);
+        assert_int_equal(verdict->outcome, IDEM_CLIENT_UNKNOWN);
+        assert_int_equal(verdict->reason, IDEM_CLIENT_WINDOW);
+        assert_int_equal(verdict->sends, 0);
+        assert_int_equal(peer_arrivals(scene->peer), arrivals);
+    }
 }
 
 static void a_window_counts_from_what_may_have_left(void **state)
@@ -459,6 +465,133 @@ static void a_person_ends_what_nobody_can_tell_and_only_that(void **state)
     assert_non_null(strstr(verdict->message, "not on the statement"));
     assert_int_equal(peer_arrivals(scene->peer), arrivals);
     assert_int_equal(idem_client_renew(intent, NULL, &scene->error), IDEM_CLIENT_OK);
+}
+
+static void another_credential_is_refused_while_there_is_doubt(void **state)
+{
+    struct scene *scene = *state;
+    struct idem_client_request request = request_of(scene, "order-1", "/close");
+    request.deadline_ms = 200;
+    request.credential = "Authorization: Bearer one";
+    struct idem_client_intent *intent = intend(scene, &request);
+    assert_int_equal(run(scene, intent)->outcome, IDEM_CLIENT_UNKNOWN);
+    idem_client_release(intent);
+    unsigned arrivals = peer_arrivals(scene->peer);
+
+    request.credential = "Authorization: Bearer two";
+    intent = intend(scene, &request);
+    assert_int_equal(idem_client_run(intent, &scene->error), IDEM_CLIENT_E_REFUSED);
+    assert_non_null(strstr(scene->error.text, "another credential"));
+    assert_int_equal(peer_arrivals(scene->peer), arrivals);
+    assert_int_equal(idem_client_verdict(intent)->outcome, IDEM_CLIENT_UNKNOWN);
+    idem_client_same_account(intent);
+    assert_int_equal(run(scene, intent)->outcome, IDEM_CLIENT_UNKNOWN);
+    assert_true(peer_arrivals(scene->peer) > arrivals);
+}
+
+static void without_doubt_a_wrong_credential_is_put_right_under_the_same_key(void **state)
+{
+    struct scene *scene = *state;
+    peer_answer(scene->peer, "HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n");
+    struct idem_client_request request = request_of(scene, "order-1", "/set");
+    request.credential = "Authorization: Bearer wrong";
+    struct idem_client_intent *intent = intend(scene, &request);
+    assert_int_equal(run(scene, intent)->outcome, IDEM_CLIENT_REFUSED);
+    char key[256];
+    (void)snprintf(key, sizeof(key), "%s", idem_client_key(intent));
+    idem_client_release(intent);
+    peer_answer(scene->peer, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}");
+    request.credential = "Authorization: Bearer right";
+    intent = intend(scene, &request);
+    assert_int_equal(run(scene, intent)->outcome, IDEM_CLIENT_DONE);
+    assert_string_equal(idem_client_key(intent), key);
+}
+
+static void a_handle_that_is_behind_the_journal_is_refused(void **state)
+{
+    struct scene *scene = *state;
+    static const char problem[] =
+        "{\"type\":\"urn:idem:problem:declined\",\"title\":\"no\","
+        "\"status\":402,\"effect\":\"none\",\"retry\":\"new-key\"}";
+    char answer[512];
+    (void)snprintf(answer, sizeof(answer),
+                   "HTTP/1.1 402 Payment Required\r\nContent-Length: %zu\r\n"
+                   "Content-Type: application/problem+json\r\n\r\n%s",
+                   sizeof(problem) - 1, problem);
+    peer_answer(scene->peer, answer);
+    struct idem_client_request request = request_of(scene, "order-1", "/set");
+    struct idem_client_intent *first = intend(scene, &request);
+    const struct idem_client_verdict *verdict = run(scene, first);
+    assert_int_equal(verdict->outcome, IDEM_CLIENT_REFUSED);
+    assert_true(verdict->over);
+    struct idem_client_intent *stale = intend(scene, &request);
+    assert_int_equal(idem_client_renew(first, NULL, &scene->error), IDEM_CLIENT_OK);
+    assert_int_equal(idem_client_run(stale, &scene->error), IDEM_CLIENT_E_BUSY);
+    assert_int_equal(idem_client_renew(stale, NULL, &scene->error), IDEM_CLIENT_E_BUSY);
+    struct idem_client_intent *twice[] = { first, first };
+    assert_int_equal(idem_client_submit(scene->client, twice, 2, &scene->error),
+                     IDEM_CLIENT_E_BUSY);
+}
+
+static void an_idle_client_wakes_nobody_and_a_submit_wakes_at_once(void **state)
+{
+    struct scene *scene = *state;
+    assert_int_equal(idem_client_timeout_ms(scene->client), -1);
+    struct idem_client_request request = request_of(scene, "slow", "/silent");
+    request.deadline_ms = 30000;
+    struct idem_client_intent *slow = intend(scene, &request);
+    assert_int_equal(idem_client_submit(scene->client, &slow, 1, &scene->error), IDEM_CLIENT_OK);
+    assert_int_equal(idem_client_timeout_ms(scene->client), 0);
+    while (peer_arrivals(scene->peer) == 0) {
+        idem_client_perform(scene->client, 10);
+    }
+    idem_client_perform(scene->client, 20);
+    assert_true(idem_client_timeout_ms(scene->client) > 0);
+    request = request_of(scene, "quick", "/ok");
+    struct idem_client_intent *quick = intend(scene, &request);
+    assert_int_equal(idem_client_submit(scene->client, &quick, 1, &scene->error), IDEM_CLIENT_OK);
+    assert_int_equal(idem_client_timeout_ms(scene->client), 0);
+    idem_client_stop(slow);
+    idem_client_stop(quick);
+    assert_int_equal(idem_client_timeout_ms(scene->client), 0);
+    idem_client_perform(scene->client, 1000);
+    while (idem_client_reap(scene->client) != NULL) {
+    }
+    /* Beside a slow one, a run of one's own is not kept waiting. */
+    slow = intend(scene, &(struct idem_client_request){ .size = sizeof(request),
+                                                        .name = "slow-2",
+                                                        .method = "POST",
+                                                        .url = url_of(scene, "/silent"),
+                                                        .dialect = "ietf",
+                                                        .deadline_ms = 30000 });
+    assert_int_equal(idem_client_submit(scene->client, &slow, 1, &scene->error), IDEM_CLIENT_OK);
+    idem_client_perform(scene->client, 0);
+    request = request_of(scene, "beside", "/ok");
+    assert_int_equal(run(scene, intend(scene, &request))->outcome, IDEM_CLIENT_DONE);
+}
+
+static void a_child_after_a_fork_can_do_nothing_with_it(void **state)
+{
+    struct scene *scene = *state;
+    struct idem_client_request request = request_of(scene, "order-1", "/ok");
+    struct idem_client_intent *intent = intend(scene, &request);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        struct idem_client_intent *other = NULL;
+        bool refused = idem_client_run(intent, &scene->error) == IDEM_CLIENT_E_SYSTEM &&
+                       idem_client_renew(intent, NULL, &scene->error) == IDEM_CLIENT_E_SYSTEM &&
+                       idem_client_intend(scene->client, &request, &other, &scene->error) ==
+                           IDEM_CLIENT_E_SYSTEM;
+        idem_client_perform(scene->client, 0);
+        idem_client_close(scene->client);
+        _exit(refused ? 0 : 1);
+    }
+    int status = 0;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    assert_int_equal(run(scene, intent)->outcome, IDEM_CLIENT_DONE);
+    assert_int_equal(peer_arrivals(scene->peer), 1);
 }
 
 static void limits_hold_at_the_limit(void **state)
@@ -508,9 +641,14 @@ int main(void)
         IN_A_SCENE(many_run_in_a_loop_that_is_not_ours),
         IN_A_SCENE(a_stop_says_what_is_known_at_that_moment),
         IN_A_SCENE(a_close_in_the_middle_leaves_what_can_be_resumed),
-        IN_A_SCENE(a_step_of_the_calendar_changes_nothing_and_a_passed_window_ends_sending),
+        IN_A_SCENE(a_calendar_set_back_changes_nothing_and_a_passed_window_ends_sending),
         IN_A_SCENE(a_window_counts_from_what_may_have_left),
         IN_A_SCENE(a_person_ends_what_nobody_can_tell_and_only_that),
+        IN_A_SCENE(another_credential_is_refused_while_there_is_doubt),
+        IN_A_SCENE(without_doubt_a_wrong_credential_is_put_right_under_the_same_key),
+        IN_A_SCENE(a_handle_that_is_behind_the_journal_is_refused),
+        IN_A_SCENE(an_idle_client_wakes_nobody_and_a_submit_wakes_at_once),
+        IN_A_SCENE(a_child_after_a_fork_can_do_nothing_with_it),
         IN_A_SCENE(limits_hold_at_the_limit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

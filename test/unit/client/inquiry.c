@@ -90,6 +90,9 @@ static const struct {
     { BASE "/v1/payments", "HTTPS://API.example:8443/x", "HTTPS://API.example:8443/x" },
     { "https://a.example/x", "https://a.example:443/y", "https://a.example:443/y" },
     { "http://a.example:80/x", "http://a.example/y", "http://a.example/y" },
+    { "http://[::1]/x", "http://[::1]:80/y", "http://[::1]:80/y" },
+    { "https://a.example/x", "https://a.example./y", NULL },
+    { "https://a.example/x", "https://u@a.example/y", NULL },
     { BASE "/x", "https://api.example/y", NULL },
     { BASE "/x", "http://api.example:8443/y", NULL },
     { "https://a.example/x", "http://a.example/x", NULL },
@@ -314,6 +317,23 @@ static void a_question_that_got_no_answer_changes_nothing(void **state)
     }
 }
 
+static void a_question_with_too_long_an_answer_says_so(void **state)
+{
+    (void)state;
+    static struct idem_http_call call = {
+        .url = BY_KEY,
+        .verdict = IDEM_HTTP_UNKNOWN,
+        .too_long = true,
+    };
+    struct idem_inquiry_answer answer;
+    struct idem_reading reading = idem_inquiry_read(idem_dialect_get(IDEM_DIALECT_IDEM),
+                                                    IDEM_STR(KEY), &call, &answer_buf, &answer);
+    assert_int_equal(reading.meaning, IDEM_MEANING_UNSURE);
+    assert_int_equal(reading.next, IDEM_NEXT_ASK);
+    assert_non_null(strstr(reading.why, "answer_max"));
+    assert_int_equal(answer.status, 0);
+}
+
 static const struct {
     const char *stored;
     const char *headers;
@@ -455,6 +475,7 @@ int main(void)
         cmocka_unit_test(a_location_that_does_not_fit_is_not_begun),
         cmocka_unit_test(an_operation_is_believed_only_if_it_is_the_one),
         cmocka_unit_test(a_question_that_got_no_answer_changes_nothing),
+        cmocka_unit_test(a_question_with_too_long_an_answer_says_so),
         cmocka_unit_test(a_stored_answer_comes_back_as_it_was),
         cmocka_unit_test(an_answer_that_does_not_fit_is_not_half_given),
         cmocka_unit_test(the_largest_operation_is_read),

@@ -100,7 +100,7 @@ static void a_record_full_of_any_bytes_comes_back(void **state)
     record.begun_us = 3;
     record.doubt = true;
     record.outcome = IDEM_CLIENT_UNKNOWN;
-    record.reason = IDEM_CLIENT_STOPPED;
+    record.reason = IDEM_CLIENT_DECIDED; /* The last of them. */
     record.over = true;
     record.replayed = true;
     record.answer_status = 599;
@@ -290,7 +290,7 @@ static void a_death_anywhere_in_begin_leaves_both_records_or_none(void **state)
                                     "SELECT count(*) FROM pragma_integrity_check"
                                     " WHERE integrity_check <> 'ok'"),
                          0);
-        (void)unlink(scene->path);
+        journal_remove(scene);
     }
     assert_true(number > 3); /* There were places to die at. */
 }
@@ -314,7 +314,7 @@ static void a_death_anywhere_in_opening_leaves_a_journal(void **state)
         struct idem_client_record record = record_make("after");
         assert_int_equal(record_begin(journal, &record), IDEM_CLIENT_OK);
         idem_client_journal_close(journal);
-        (void)unlink(scene->path);
+        journal_remove(scene);
     }
     assert_true(number > 3);
 }
@@ -342,7 +342,7 @@ static void a_record_that_has_moved_on_undoes_the_whole_begin(void **state)
         assert_false(record_is_there(journal, "fresh"));
     }
     struct idem_client_error error;
-    assert_int_equal(idem_client_journal_note(journal, &stale, &error), IDEM_CLIENT_E_BUSY);
+    assert_int_equal(record_note(journal, &stale, IDEM_STR("/late")), IDEM_CLIENT_E_BUSY);
     assert_int_equal(record_end(journal, &stale, IDEM_CLIENT_UNKNOWN, false), IDEM_CLIENT_E_BUSY);
     assert_int_equal(idem_client_journal_renew(journal, &stale, &error), IDEM_CLIENT_E_BUSY);
     struct idem_client_record found = record_find(journal, "stale");
@@ -352,15 +352,97 @@ static void a_record_that_has_moved_on_undoes_the_whole_begin(void **state)
     idem_client_journal_close(journal);
 }
 
+static void an_address_that_is_told_late_undoes_the_others_of_its_note(void **state)
+{
+    const struct scene *scene = *state;
+    struct idem_client_journal *journal = journal_open(scene->path);
+    struct idem_client_record one = record_make("one");
+    struct idem_client_record two = record_make("two");
+    struct idem_client_record *both[] = { &one, &two };
+    struct idem_client_error error = { .text = "" };
+    assert_int_equal(idem_client_journal_begin(journal, both, 2, &error), IDEM_CLIENT_OK);
+    one.operation_url = IDEM_STR("/v1/operations/1");
+    two.operation_url = IDEM_STR("/v1/operations/2");
+    assert_int_equal(idem_client_journal_note(journal, both, 2, &error), IDEM_CLIENT_OK);
+    assert_true(one.version == 2 && two.version == 2);
+
+    struct idem_client_record stale = two;
+    assert_int_equal(record_end(journal, &two, IDEM_CLIENT_UNKNOWN, false), IDEM_CLIENT_OK);
+    one.operation_url = IDEM_STR("/v1/operations/3");
+    both[1] = &stale;
+    assert_int_equal(idem_client_journal_note(journal, both, 2, &error), IDEM_CLIENT_E_BUSY);
+    assert_non_null(strstr(error.text, "changed since this handle was made"));
+    assert_true(one.version == 2 && stale.version == 2);
+    struct idem_client_record found = record_find(journal, "one");
+    expect_same(found.operation_url, IDEM_STR("/v1/operations/1"));
+    idem_client_record_clear(&found);
+    found = record_find(journal, "two");
+    expect_same(found.operation_url, IDEM_STR("/v1/operations/2"));
+    idem_client_record_clear(&found);
+    idem_client_journal_close(journal);
+}
+
+/* The key of a handle must not drift from the journal's: repeated is what was sent, or nothing. */
+static void a_record_whose_key_was_changed_in_memory_cannot_begin(void **state)
+{
+    const struct scene *scene = *state;
+    struct idem_client_journal *journal = journal_open(scene->path);
+    struct idem_client_record record = record_make("order-7");
+    assert_int_equal(record_begin(journal, &record), IDEM_CLIENT_OK);
+    assert_int_equal(record_end(journal, &record, IDEM_CLIENT_REFUSED, false), IDEM_CLIENT_OK);
+    struct idem_client_record drifted = record;
+    drifted.key = IDEM_STR("key-2");
+    struct idem_client_record fresh = record_make("fresh");
+    struct idem_client_record *both[] = { &fresh, &drifted };
+    struct idem_client_error error = { .text = "" };
+    assert_int_equal(idem_client_journal_begin(journal, both, 2, &error), IDEM_CLIENT_E_BUSY);
+    assert_non_null(strstr(error.text, "release it and take it again"));
+    assert_true(drifted.version == record.version && fresh.id == 0);
+    assert_false(record_is_there(journal, "fresh"));
+    struct idem_client_record found = record_find(journal, "order-7");
+    expect_record(&found, &record);
+    idem_client_record_clear(&found);
+    assert_int_equal(record_begin(journal, &record), IDEM_CLIENT_OK);
+    idem_client_journal_close(journal);
+}
+
+static void a_run_again_leaves_the_request_as_it_was_sent(void **state)
+{
+    const struct scene *scene = *state;
+    struct idem_client_journal *journal = journal_open(scene->path);
+    struct idem_client_record record = record_make("order-7");
+    assert_int_equal(record_begin(journal, &record), IDEM_CLIENT_OK);
+    struct idem_client_record expected = record;
+    record.key_own = false;
+    record.dialect = IDEM_STR("stripe");
+    record.method = IDEM_STR("PUT");
+    record.url = IDEM_STR("http://127.0.0.1/elsewhere");
+    record.headers = IDEM_STR("A: b\n");
+    record.body = IDEM_STR("{\"other\":1}");
+    record.created_us += 1;
+    record.status_url = expected.status_url = IDEM_STR("http://127.0.0.1/orders/7");
+    record.deadline_us = expected.deadline_us = 5;
+    record.window_us = expected.window_us = 6;
+    record.first = expected.first =
+        (struct idem_moment){ .wall_us = WALL_US + 7, .mono_us = 8, .boot = "b-boot" };
+    record.begun_us = expected.begun_us = WALL_US + 9;
+    assert_int_equal(record_begin(journal, &record), IDEM_CLIENT_OK);
+
+    struct idem_client_record found = record_find(journal, "order-7");
+    expected.version = 2;
+    expected.doubt = true;
+    expect_record(&found, &expected);
+    idem_client_record_clear(&found);
+    idem_client_journal_close(journal);
+}
+
 static void a_new_run_takes_the_verdict_off_and_keeps_what_is_of_the_key(void **state)
 {
     const struct scene *scene = *state;
     struct idem_client_journal *journal = journal_open(scene->path);
     struct idem_client_record record = record_make("order-7");
-    struct idem_client_error error;
     assert_int_equal(record_begin(journal, &record), IDEM_CLIENT_OK);
-    record.operation_url = IDEM_STR("/v1/operations/1");
-    assert_int_equal(idem_client_journal_note(journal, &record, &error), IDEM_CLIENT_OK);
+    assert_int_equal(record_note(journal, &record, IDEM_STR("/v1/operations/1")), IDEM_CLIENT_OK);
     record.message = IDEM_STR("so it is");
     record.answer_status = 409;
     record.answer_body = IDEM_STR("body");
@@ -423,7 +505,7 @@ static void a_new_key_keeps_the_former_one_and_what_became_of_it(void **state)
     static const char former[] =
         "SELECT count(*) FROM former_keys WHERE outcome = 2 AND reason = 1"
         " AND length(request_digest) = 32 AND (key, generation, message) IN"
-        " (('key-1', 1, 'declined'), ('key-2', 2, 'declined'))";
+        " (('order-7', 1, 'declined'), ('key-2', 2, 'declined'))";
     assert_int_equal(number_ask(scene->path, former), 2);
     assert_int_equal(
         number_ask(scene->path, "SELECT count(DISTINCT request_digest) FROM former_keys"), 2);
@@ -469,7 +551,7 @@ static void what_may_have_happened_is_not_forgotten_and_what_did_not_frees_its_n
 static void expect_entry(const struct idem_client_entry *entry)
 {
     assert_string_equal(entry->status_url, "http://127.0.0.1/v1/operations/1");
-    assert_string_equal(entry->key, "key-1");
+    assert_string_equal(entry->key, "m");
     assert_string_equal(entry->method, "POST");
     assert_string_equal(entry->url, "http://127.0.0.1/v1/payments");
     assert_int_equal(entry->outcome, IDEM_CLIENT_UNKNOWN);
@@ -666,6 +748,9 @@ int main(void)
         TEST(a_death_anywhere_in_begin_leaves_both_records_or_none),
         TEST(a_death_anywhere_in_opening_leaves_a_journal),
         TEST(a_record_that_has_moved_on_undoes_the_whole_begin),
+        TEST(an_address_that_is_told_late_undoes_the_others_of_its_note),
+        TEST(a_record_whose_key_was_changed_in_memory_cannot_begin),
+        TEST(a_run_again_leaves_the_request_as_it_was_sent),
         TEST(a_new_run_takes_the_verdict_off_and_keeps_what_is_of_the_key),
         TEST(a_new_key_keeps_the_former_one_and_what_became_of_it),
         TEST(what_may_have_happened_is_not_forgotten_and_what_did_not_frees_its_name),

@@ -59,12 +59,23 @@ static inline struct idem_client_journal *journal_open(const char *path)
     return journal;
 }
 
-/* A record that was never written. */
+/* With all that tells of it: else the next one in its place would be a loss of what it held. */
+static inline void journal_remove(const struct scene *scene)
+{
+    static const char *const suffixes[] = { "", "-wal", "-shm", "-lock" };
+    for (size_t i = 0; i < IDEM_ARRAY_COUNT(suffixes); i++) {
+        char path[128];
+        (void)snprintf(path, sizeof(path), "%s%s", scene->path, suffixes[i]);
+        (void)unlink(path); /* Not all of them are always there. */
+    }
+}
+
+/* A record that was never written, under a key that is its name. */
 static inline struct idem_client_record record_make(const char *name)
 {
     return (struct idem_client_record){
         .name = idem_str_from(name),
-        .key = IDEM_STR("key-1"),
+        .key = idem_str_from(name),
         .key_own = true,
         .dialect = IDEM_STR("idem"),
         .method = IDEM_STR("POST"),
@@ -97,6 +108,15 @@ static inline enum idem_client_err record_end(struct idem_client_journal *journa
     record->doubt = outcome == IDEM_CLIENT_UNKNOWN;
     record->ended_us = WALL_US + 10;
     return idem_client_journal_end(journal, &record, 1, &error);
+}
+
+static inline enum idem_client_err record_note(struct idem_client_journal *journal,
+                                               struct idem_client_record *record,
+                                               struct idem_str operation_url)
+{
+    struct idem_client_error error;
+    record->operation_url = operation_url;
+    return idem_client_journal_note(journal, &record, 1, &error);
 }
 
 static inline struct idem_client_record record_find(struct idem_client_journal *journal,

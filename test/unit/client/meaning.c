@@ -94,6 +94,12 @@ static bool again(const struct situation *at)
     return at->reading.next == IDEM_NEXT_AGAIN;
 }
 
+/* A dialect that sends the key back must have done so before anything is concluded. */
+static bool named(const struct situation *at)
+{
+    return !at->dialect->echoes_key || at->signal->echoed == IDEM_SAID_YES;
+}
+
 static bool nothing_is_concluded_without_an_answer(const struct situation *at)
 {
     return answered(at) || means(at, IDEM_MEANING_UNSURE) || means(at, IDEM_MEANING_TURNED_AWAY);
@@ -104,9 +110,8 @@ static bool done_is_the_api_s_own_word(const struct situation *at)
     const struct idem_signal *signal = at->signal;
     unsigned status = signal->status;
     bool whole = status >= 200 && status <= 299 && status != 202 && status != 206 && status != 207;
-    bool named = !at->dialect->echoes_key || signal->echoed == IDEM_SAID_YES;
     bool told = at->error && signal->effect == IDEM_SAID_EFFECT_DONE;
-    return !means(at, IDEM_MEANING_DONE) || told || (whole && named && !signal->page);
+    return !means(at, IDEM_MEANING_DONE) || (named(at) && (told || (whole && !signal->page)));
 }
 
 static bool refused_is_about_the_whole_key(const struct situation *at)
@@ -118,7 +123,8 @@ static bool refused_is_about_the_whole_key(const struct situation *at)
     bool stored = status == 402 || signal->replayed == IDEM_SAID_YES;
     bool storable = status >= 400 && status <= 499 && status != 409 && status != 429;
     bool by_stripe = at->stripe && !at->ours && signal->should_retry != IDEM_SAID_YES;
-    return !means(at, IDEM_MEANING_REFUSED) || told || (by_stripe && stored && storable);
+    return !means(at, IDEM_MEANING_REFUSED) ||
+           (named(at) && (told || (by_stripe && stored && storable)));
 }
 
 static bool nothing_follows_what_is_final(const struct situation *at)
@@ -154,10 +160,11 @@ static bool no_repeat_where_the_server_says_not(const struct situation *at)
     return !again(at) || (!says_not && !ours_says_else);
 }
 
-static bool what_was_lost_is_unsure_and_repeated(const struct situation *at)
+static bool what_was_lost_is_unsure_and_repeated_unless_too_long(const struct situation *at)
 {
+    enum idem_next next = at->signal->too_long ? IDEM_NEXT_ASK : IDEM_NEXT_AGAIN;
     return at->signal->verdict != IDEM_HTTP_UNKNOWN ||
-           (means(at, IDEM_MEANING_UNSURE) && again(at));
+           (means(at, IDEM_MEANING_UNSURE) && at->reading.next == next);
 }
 
 static bool what_never_left_is_turned_away(const struct situation *at)
@@ -234,7 +241,7 @@ static const struct {
     CONDITION(no_repeat_after_what_says_that_it_is_at_fault),
     CONDITION(no_repeat_after_what_is_no_error),
     CONDITION(no_repeat_where_the_server_says_not),
-    CONDITION(what_was_lost_is_unsure_and_repeated),
+    CONDITION(what_was_lost_is_unsure_and_repeated_unless_too_long),
     CONDITION(what_never_left_is_turned_away),
     CONDITION(what_is_running_is_not_given_up),
     CONDITION(another_key_s_answer_is_not_believed),
@@ -247,11 +254,11 @@ static void broken(const char *name, const struct situation *at)
 {
     const struct idem_signal *signal = at->signal;
     fail_msg(
-        "%s: %s verdict %d hopeless %d status %u code \"%s\" effect %d retry %d "
+        "%s: %s verdict %d hopeless %d too long %d status %u code \"%s\" effect %d retry %d "
         "should-retry %d replayed %d echoed %d page %d: %s, %s: %s",
-        name, at->dialect->name, (int)signal->verdict, signal->hopeless, signal->status,
-        signal->code, (int)signal->effect, (int)signal->retry, (int)signal->should_retry,
-        (int)signal->replayed, (int)signal->echoed, signal->page,
+        name, at->dialect->name, (int)signal->verdict, signal->hopeless, signal->too_long,
+        signal->status, signal->code, (int)signal->effect, (int)signal->retry,
+        (int)signal->should_retry, (int)signal->replayed, (int)signal->echoed, signal->page,
         idem_meaning_name(at->reading.meaning), idem_next_name(at->reading.next), at->reading.why);
 }
 
@@ -375,6 +382,8 @@ static void without_an_answer_nothing_is_concluded(void **state)
     }
     struct idem_signal hopeless = { .verdict = IDEM_HTTP_NOT_SENT, .hopeless = true };
     advice_walk(&hopeless);
+    struct idem_signal too_long = { .verdict = IDEM_HTTP_UNKNOWN, .too_long = true };
+    advice_walk(&too_long);
 }
 
 static void every_row_is_of_use_and_says_something_of_its_own(void **state)

@@ -88,9 +88,17 @@ static void what_was_not_answered_says_nothing_more(void **state)
     assert_int_equal(signal.status, 0);
     assert_false(signal.hopeless);
     assert_null(signal.location.data);
+    assert_false(signal.too_long);
     call.verdict = IDEM_HTTP_NOT_SENT;
     idem_signal_read(idem_dialect_get(IDEM_DIALECT_IDEM), IDEM_STR("k"), &call, 0, &signal);
     assert_true(signal.hopeless);
+    call.too_long = true;
+    idem_signal_read(idem_dialect_get(IDEM_DIALECT_IDEM), IDEM_STR("k"), &call, 0, &signal);
+    assert_false(signal.too_long); /* It did not even leave. */
+    call.verdict = IDEM_HTTP_UNKNOWN;
+    idem_signal_read(idem_dialect_get(IDEM_DIALECT_IDEM), IDEM_STR("k"), &call, 0, &signal);
+    assert_true(signal.too_long);
+    assert_false(signal.hopeless);
 }
 
 static void a_flag_is_true_or_false_or_absent(void **state)

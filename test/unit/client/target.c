@@ -2,7 +2,8 @@
  * Which URLs may be sent to.
  *
  * Goal: a URL of which two readers could see different hosts is refused; a credential in one is
- * called that; only this machine, written in full, may be sent to in clear.
+ * called that; only this machine, written in full, may be sent to in clear; two URLs are of one
+ * origin only if what one may be told may be told to the other.
  *
  * Method: tables of addresses, most of them from the ways in which URL readers are known to differ.
  */
@@ -26,6 +27,9 @@ static const struct {
     { "example.com", IDEM_TARGET_SCHEME },
     { "ftp://example.com", IDEM_TARGET_SCHEME },
     { "file:///etc/passwd", IDEM_TARGET_SCHEME },
+    { "socks5://127.0.0.1:1080", IDEM_TARGET_SCHEME },
+    { "socks5h://127.0.0.1:1080", IDEM_TARGET_SCHEME },
+    { "127.0.0.1:3128", IDEM_TARGET_SCHEME },
     { "https:/example.com", IDEM_TARGET_SCHEME },
     { "https:example.com", IDEM_TARGET_SCHEME },
     { " https://example.com", IDEM_TARGET_SCHEME },
@@ -88,6 +92,11 @@ static const struct {
     bool is_private;
 } privacies[] = {
     { "https://api.example.com/", true },
+    { "https://proxy.example:3128", true },
+    { "http://127.0.0.1:3128", true },
+    { "http://[::1]:3128", true },
+    { "http://localhost:3128", true },
+    { "http://proxy.example:3128", false },
     { "http://127.0.0.1/", true },
     { "http://127.255.255.254:80", true },
     { "http://[::1]:8080/", true },
@@ -124,6 +133,85 @@ static void only_this_machine_is_private_in_clear(void **state)
     }
 }
 
+/* libcurl knows more schemes, for proxies above all. */
+static void what_is_neither_http_nor_https_is_not_private(void **state)
+{
+    (void)state;
+    static const char *const urls[] = {
+        "",
+        "127.0.0.1:3128",
+        "localhost",
+        "socks5://127.0.0.1:1080",
+        "socks5h://localhost:1080",
+        "socks4://127.0.0.1",
+        "ftp://127.0.0.1/",
+        "http:/127.0.0.1/",
+    };
+    for (size_t i = 0; i < sizeof(urls) / sizeof(urls[0]); i++) {
+        assert_false(idem_target_is_private(idem_str_from(urls[i])));
+    }
+}
+
+static const struct {
+    const char *left;
+    const char *right;
+    bool same;
+} origins[] = {
+    { "https://a.example", "https://a.example", true },
+    { "https://a.example/v1/payments?x=y", "https://a.example?z", true },
+    { "http://LOCALHOST", "http://localhost", true },
+    { "HTTPS://A.Example/x", "https://a.eXAMPLE/X", true },
+    { "https://a.example", "https://a.example:443/", true },
+    { "https://a.example:0443", "https://a.example", true },
+    { "http://a.example:80?x", "http://a.example", true },
+    { "https://a.example:8443/", "https://a.example:8443", true },
+    { "http://[::1]:80/", "http://[::1]", true },
+    { "https://[FE80::1]", "https://[fe80::1]:443", true },
+    { "http://a.example", "https://a.example", false },
+    { "http://a.example:443", "https://a.example:443", false },
+    { "https://a.example:80", "http://a.example:80", false },
+    { "https://a.example:80", "https://a.example", false },
+    { "http://a.example:443", "http://a.example", false },
+    { "https://a.example:8443", "https://a.example", false },
+    { "https://a.example:8443", "https://a.example:844", false },
+    { "https://a.example", "https://b.example", false },
+    { "https://a.example", "https://a.example.", false },
+    { "https://a.example.", "https://a.example.", true },
+    { "https://a.example", "https://a.example.evil.example", false },
+    { "https://a.example", "https://a.example:443.evil.example", false },
+    { "http://[::1]", "http://[0::1]", false },
+    { "http://[::1]", "http://[::1:80]", false },
+    { "http://[::1]", "http://127.0.0.1", false },
+    { "http://[::1]", "http://::1", false },
+    { "http://localhost", "http://127.0.0.1", false },
+    { "https://user@a.example", "https://user@a.example", false },
+    { "https://a.example", "https://user:word@a.example", false },
+    { "https://a.example", "https://a.example@evil.example", false },
+    { "https://a.example", "https://a.example\\@evil.example", false },
+    { "https://a.example", "https://a.example:", false },
+    { "https://a.example", "https://a.example:65979", false }, /* 443 and 2 to the 16th. */
+    { "https://a.example", "//a.example", false },
+    { "https://a.example", "/v1", false },
+    { "https://a.example", "", false },
+    { "", "", false },
+    { "ftp://a.example", "ftp://a.example", false },
+    { "https://", "https://", false },
+};
+
+static void an_origin_is_scheme_host_and_port(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(origins) / sizeof(origins[0]); i++) {
+        struct idem_str left = idem_str_from(origins[i].left);
+        struct idem_str right = idem_str_from(origins[i].right);
+        if (idem_target_same_origin(left, right) != origins[i].same) {
+            print_error("%s, %s\n", origins[i].left, origins[i].right);
+        }
+        assert_int_equal(idem_target_same_origin(left, right), origins[i].same);
+        assert_int_equal(idem_target_same_origin(right, left), origins[i].same);
+    }
+}
+
 static void an_origin_ends_where_the_path_begins(void **state)
 {
     (void)state;
@@ -154,6 +242,8 @@ int main(void)
         cmocka_unit_test(a_url_is_clear_or_is_refused),
         cmocka_unit_test(no_byte_outside_visible_ascii_passes),
         cmocka_unit_test(only_this_machine_is_private_in_clear),
+        cmocka_unit_test(what_is_neither_http_nor_https_is_not_private),
+        cmocka_unit_test(an_origin_is_scheme_host_and_port),
         cmocka_unit_test(an_origin_ends_where_the_path_begins),
         cmocka_unit_test(every_fault_has_a_sentence_of_its_own),
     };

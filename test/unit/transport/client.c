@@ -2,7 +2,8 @@
  * A call is sent at most once, and its verdict says what may have left.
  *
  * Goal: for every way in which a peer can fail, the verdict is right and the peer has seen the
- * request at most once; in particular where libcurl by itself sends a POST a second time.
+ * request at most once; in particular where libcurl by itself sends a POST a second time. What is
+ * secret in a call is overwritten when it ends.
  *
  * Method: a real client on a real loop against peer.c, which misbehaves as the path asks and
  * counts what arrives. The first table repeats the one measured in the library evaluation.
@@ -19,6 +20,7 @@
 
 #include "base/date.h"
 #include "lib/test.h"
+#include "transport/client_internal.h"
 #include "unit/transport/peer.h"
 
 #define CALLS_MAX 64
@@ -475,6 +477,44 @@ static void a_header_that_would_be_two_is_refused(void **state)
     rig_destroy(rig);
 }
 
+#define SECRET "sk-9f2c71d04be8"
+
+/* The lines are the last and by far the largest part of a transfer, and ours are at their front. */
+static bool knows_secret(const void *transfer)
+{
+    return memmem(transfer, sizeof(struct idem_http_lines), SECRET, strlen(SECRET)) != NULL;
+}
+
+/* Answered, cut off, cancelled, never sent, and not even begun. */
+static void a_credential_is_forgotten_with_its_call(void **state)
+{
+    (void)state;
+    static const char *const paths[] = { "/ok", "/close", "/large/16385", "/silent", "/ok" };
+    struct rig *rig = rig_create(1, 1);
+    const void *place = NULL;
+
+    for (size_t i = 0; i < IDEM_ARRAY_COUNT(paths); i++) {
+        struct idem_http_call *call = post_prepare(rig, paths[i]);
+        struct idem_list done = { .count = 0 };
+        call->headers[1] = IDEM_STR("Authorization: Bearer " SECRET);
+        call->not_after_us = i == 0 ? 0 : FOR_EVER;
+        assert_int_equal(idem_http_client_submit(rig->client, call), IDEM_OK);
+        place = call->transfer;
+        assert_true(knows_secret(place));
+        if (strcmp(paths[i], "/silent") == 0) {
+            idem_http_client_cancel(rig->client, call);
+        }
+        run_until_reaped(rig, &done, 1);
+        assert_false(knows_secret(place));
+    }
+    struct idem_http_call *call = post_prepare(rig, "/ok");
+    call->headers[0] = IDEM_STR("Authorization: Bearer " SECRET);
+    call->headers[1] = IDEM_STR("A: b\r\nC: d");
+    assert_int_equal(idem_http_client_submit(rig->client, call), IDEM_E_INVALID);
+    assert_false(knows_secret(place));
+    rig_destroy(rig);
+}
+
 /* A terminator each counts, and the type that is not given costs nothing. */
 static void header_lines_have_room_up_to_the_limit(void **state)
 {
@@ -567,10 +607,12 @@ static void a_head_is_kept_where_it_has_room(void **state)
         if (i % 3 == 0) {
             assert_int_equal(call->verdict, IDEM_HTTP_UNKNOWN);
             assert_string_equal(call->detail, "the answer is too long");
+            assert_true(call->too_long);
             assert_int_equal(call->head.len, 0);
         } else {
             assert_int_equal(call->verdict, IDEM_HTTP_ANSWERED);
             assert_ptr_equal(call->head.data, room);
+            assert_false(call->too_long);
             EXPECT_TEXT(call->head, expected);
         }
         free(room);
@@ -620,11 +662,17 @@ static void an_answer_may_bring_its_own_room(void **state)
         call->answer_room_size = ROOM;
         call_run(rig, call);
         assert_int_equal(call->verdict, size <= ROOM ? IDEM_HTTP_ANSWERED : IDEM_HTTP_UNKNOWN);
+        assert_int_equal(call->too_long, size > ROOM);
         if (size <= ROOM) {
             assert_ptr_equal(call->answer.data, room);
             assert_int_equal(call->answer.len, size);
         }
     }
+    struct idem_http_call *call = &rig->call; /* The one that was too long, once more. */
+    (void)snprintf(rig->url, sizeof(rig->url), "http://127.0.0.1:%u/ok", peer_port(rig->peer));
+    call_run(rig, call);
+    assert_int_equal(call->verdict, IDEM_HTTP_ANSWERED);
+    assert_false(call->too_long);
     free(room);
     rig_destroy(rig);
 }
@@ -724,6 +772,7 @@ int main(void)
         cmocka_unit_test(retry_after_is_seconds_or_a_date),
         cmocka_unit_test(an_answer_may_bring_its_own_room),
         cmocka_unit_test(a_header_that_would_be_two_is_refused),
+        cmocka_unit_test(a_credential_is_forgotten_with_its_call),
         cmocka_unit_test(header_lines_have_room_up_to_the_limit),
         cmocka_unit_test(a_head_is_kept_where_it_has_room),
         cmocka_unit_test(a_long_interim_head_needs_no_room),
