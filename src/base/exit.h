@@ -7,7 +7,7 @@
 enum idem_exit {
     IDEM_EXIT_OK = 0,
     IDEM_EXIT_OTHER = 1,   /* Nothing below; a bug stops the process by SIGABRT instead. */
-    IDEM_EXIT_USAGE = 2,   /* The command line cannot be understood. */
+    IDEM_EXIT_USAGE = 2,   /* The command line is wrong, or not allowed; nothing was done. */
     IDEM_EXIT_CONFIG = 3,  /* The configuration is refused; the message names file and line. */
     IDEM_EXIT_START = 4,   /* It cannot start: port, store, secrets or memory. */
     IDEM_EXIT_STORE = 5,   /* The store broke while running: start again, the start finds out. */

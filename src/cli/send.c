@@ -2,13 +2,15 @@
  * idem send: a request that must happen at most once, for shells and cron.
  *
  * The client library does the work (idem/client.h); here are its command line, its signals and its
- * words. What a person must be able to rely on: exit status 0 means that it happened, 6 that
- * nothing did, and everything that may have happened is 7, never an error of another name.
+ * words. What a person must be able to rely on: exit status 0 means that it happened, 6 and 8 that
+ * nothing did, and everything that may have happened is 7, never an error of another name. 2
+ * says of this command that it sent nothing, and nothing of what the name has done before.
  *
  * A signal ends a run as idem_client_stop() does: what is known at that moment is written down and
  * told. So signals only set a flag, and the loop looks at it at least five times a second.
  */
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -76,17 +78,7 @@ static void busy_say(const struct idem_client_error *error)
         error->text);
 }
 
-static void mismatch_say(const char *name)
-{
-    idem_send_say(
-        "To go on with the old request: idem send --intent with that name and nothing "
-        "else. If this is another action, give it another name than %s.",
-        name);
-}
-
-enum idem_exit idem_send_fault(enum idem_client_err err,
-                               const struct idem_client_error *error,
-                               const char *name)
+enum idem_exit idem_send_fault(enum idem_client_err err, const struct idem_client_error *error)
 {
     if (err == IDEM_CLIENT_E_BUSY) {
         busy_say(error);
@@ -95,10 +87,7 @@ enum idem_exit idem_send_fault(enum idem_client_err err,
     fault_say(error);
     switch (err) {
     case IDEM_CLIENT_E_MISMATCH:
-        mismatch_say(name);
-        return IDEM_EXIT_REFUSED;
     case IDEM_CLIENT_E_REFUSED:
-        return IDEM_EXIT_REFUSED;
     case IDEM_CLIENT_E_INVALID:
     case IDEM_CLIENT_E_UNKNOWN:
         return IDEM_EXIT_USAGE;
@@ -127,7 +116,15 @@ static enum idem_client_err client_open(const struct idem_send_options *options,
         .insecure = options->given[IDEM_SEND_INSECURE] != NULL,
         .calls_max = 1,
     };
-    return idem_client_open(&wanted, ret_client, reterr);
+    bool is_new = access(material->journal, F_OK) != 0;
+    enum idem_client_err err = idem_client_open(&wanted, ret_client, reterr);
+    if (err == IDEM_CLIENT_OK && is_new) {
+        char path[PATH_MAX];
+        /* A relative path from another directory, another user: told, or it is never noticed. */
+        idem_send_say("A new journal was made: %s",
+                      realpath(material->journal, path) != NULL ? path : material->journal);
+    }
+    return err;
 }
 
 /* Submits the intent and waits for its end, showing how it stands and looking for signals. */
@@ -183,19 +180,66 @@ static enum idem_client_err intent_renew(struct idem_client *client,
     return IDEM_CLIENT_OK;
 }
 
+/* What the journal has, with the times that are given now. */
+static enum idem_client_err intent_resume(struct idem_client *client,
+                                          const struct idem_client_request *request,
+                                          struct idem_client_intent **ret_intent,
+                                          struct idem_client_error *reterr)
+{
+    struct idem_client_intent *intent = NULL;
+    enum idem_client_err err =
+        idem_client_resume(client, request->name, request->credential, &intent, reterr);
+    if (err != IDEM_CLIENT_OK) {
+        return err;
+    }
+    err = idem_client_set_times(intent, request->deadline_ms, request->window_ms, reterr);
+    if (err != IDEM_CLIENT_OK) {
+        idem_client_release(intent);
+        return err;
+    }
+    *ret_intent = intent;
+    return IDEM_CLIENT_OK;
+}
+
 static enum idem_client_err intent_take(struct idem_client *client,
                                         const struct idem_client_request *request,
                                         const struct idem_send_options *options,
                                         struct idem_client_intent **ret_intent,
                                         struct idem_client_error *reterr)
 {
+    enum idem_client_err err;
     if (options->given[IDEM_SEND_NEW_KEY] != NULL) {
-        return intent_renew(client, request, options, ret_intent, reterr);
+        err = intent_renew(client, request, options, ret_intent, reterr);
+    } else if (options->way == IDEM_SEND_REQUEST) {
+        err = idem_client_intend(client, request, ret_intent, reterr);
+    } else {
+        err = intent_resume(client, request, ret_intent, reterr);
     }
-    if (options->way == IDEM_SEND_REQUEST) {
-        return idem_client_intend(client, request, ret_intent, reterr);
+    if (err == IDEM_CLIENT_OK && options->given[IDEM_SEND_SAME_ACCOUNT] != NULL) {
+        idem_client_same_account(*ret_intent);
     }
-    return idem_client_resume(client, request->name, request->credential, ret_intent, reterr);
+    return err;
+}
+
+/* The name belongs to another request: what may be done depends on what became of that one. */
+static void mismatch_say(struct idem_client *client, const char *name)
+{
+    struct idem_client_intent *former = NULL;
+    struct idem_client_error error;
+    bool renewable = idem_client_resume(client, name, NULL, &former, &error) == IDEM_CLIENT_OK &&
+                     idem_client_verdict(former)->renewable;
+    idem_client_release(former);
+    if (renewable) {
+        idem_send_say(
+            "The request that %s belongs to was refused, and nothing happened. To send this one "
+            "in its place: the same command with --new-key.",
+            name);
+        return;
+    }
+    idem_send_say(
+        "To go on with the old request: idem send --intent with that name and nothing "
+        "else. If this is another action, give it another name than %s.",
+        name);
 }
 
 static enum idem_exit send_run(const struct idem_send_options *options,
@@ -209,7 +253,10 @@ static enum idem_exit send_run(const struct idem_send_options *options,
         err = intent_run(options, client, intent, &error);
     }
     enum idem_exit status = err == IDEM_CLIENT_OK ? idem_send_verdict_print(options, intent)
-                                                  : idem_send_fault(err, &error, request->name);
+                                                  : idem_send_fault(err, &error);
+    if (err == IDEM_CLIENT_E_MISMATCH) {
+        mismatch_say(client, request->name);
+    }
     idem_client_release(intent);
     return status;
 }
@@ -222,12 +269,31 @@ static enum idem_exit forget_run(const struct idem_send_options *options,
     enum idem_client_err err = idem_client_forget(client, name, &error);
     if (err == IDEM_CLIENT_E_REFUSED) {
         idem_send_say("%s is not forgotten: %s.", name, error.text);
-        return IDEM_EXIT_REFUSED;
+        return IDEM_EXIT_USAGE;
     }
     if (err != IDEM_CLIENT_OK) {
-        return idem_send_fault(err, &error, name);
+        return idem_send_fault(err, &error);
     }
     idem_send_say("%s is forgotten: whoever uses the name again begins a new action.", name);
+    return IDEM_EXIT_OK;
+}
+
+static enum idem_exit decide_run(const struct idem_send_options *options,
+                                 struct idem_client *client)
+{
+    const char *name = options->given[IDEM_SEND_INTENT];
+    struct idem_client_error error;
+    enum idem_client_err err =
+        idem_client_decide(client, name, options->happened, options->given[IDEM_SEND_NOTE], &error);
+    if (err != IDEM_CLIENT_OK) {
+        return idem_send_fault(err, &error);
+    }
+    if (options->happened) {
+        idem_send_say("%s is over: it happened. Nothing is sent under this name any more.", name);
+        return IDEM_EXIT_OK;
+    }
+    idem_send_say("%s is over: nothing happened.", name);
+    idem_send_hint_say(options, name, IDEM_SEND_HINT_NEW_KEY);
     return IDEM_EXIT_OK;
 }
 
@@ -240,7 +306,7 @@ static enum idem_exit way_run(const struct idem_send_options *options,
     struct idem_client_error error;
     enum idem_client_err err = client_open(options, material, &client, &error);
     if (err != IDEM_CLIENT_OK) {
-        return idem_send_fault(err, &error, NULL);
+        return idem_send_fault(err, &error);
     }
     enum idem_exit status = IDEM_EXIT_OTHER;
     switch (options->way) {
@@ -253,6 +319,9 @@ static enum idem_exit way_run(const struct idem_send_options *options,
         break;
     case IDEM_SEND_FORGETTING:
         status = forget_run(options, client);
+        break;
+    case IDEM_SEND_DECIDING:
+        status = decide_run(options, client);
         break;
     }
     idem_client_close(client);

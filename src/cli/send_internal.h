@@ -18,6 +18,7 @@
 
 #define IDEM_SEND_PATH_MAX 4096
 #define IDEM_SEND_NAME_MAX 64 /* Of a name made here. */
+#define IDEM_SEND_SAID_MAX 1024
 
 /* What may be said on the command line beside METHOD and URL; the first ones take a value. */
 enum idem_send_word {
@@ -31,10 +32,13 @@ enum idem_send_word {
     IDEM_SEND_CREDENTIAL_FILE,
     IDEM_SEND_CREDENTIAL_HEADER,
     IDEM_SEND_STATUS_URL,
+    IDEM_SEND_DECIDE,
+    IDEM_SEND_NOTE,
     IDEM_SEND_CA_FILE,
     IDEM_SEND_PROXY,
     IDEM_SEND_HTTP1,
     IDEM_SEND_INSECURE,
+    IDEM_SEND_SAME_ACCOUNT,
     IDEM_SEND_NEW_KEY,
     IDEM_SEND_INCLUDE,
     IDEM_SEND_JSON,
@@ -51,7 +55,8 @@ enum idem_send_way {
     IDEM_SEND_REQUEST = 0, /* METHOD and URL. */
     IDEM_SEND_RESUME,      /* The journal has the request. */
     IDEM_SEND_LIST,
-    IDEM_SEND_FORGETTING
+    IDEM_SEND_FORGETTING,
+    IDEM_SEND_DECIDING
 };
 
 /* Borrows from argv. */
@@ -62,6 +67,7 @@ struct idem_send_options {
     size_t header_count;
     const char *method;
     const char *url;
+    bool happened;       /* Of --decide. */
     int64_t deadline_ms; /* 0: not given. */
     int64_t window_ms;
 };
@@ -115,6 +121,37 @@ void idem_send_material_clear(struct idem_send_material *material);
 enum idem_exit idem_send_verdict_print(const struct idem_send_options *options,
                                        const struct idem_client_intent *intent);
 
+/* What an answer says to a person. */
+struct idem_send_words {
+    bool look_first;               /* A problem of ours that says: look at what is there. */
+    char text[IDEM_SEND_SAID_MAX]; /* Terminated; without control characters; "": nothing. */
+};
+
+/* Reads the body of an error in the shapes of the known APIs. Pure. */
+void idem_send_words_read(struct idem_str body, struct idem_send_words *ret_words);
+
+/* What may be done next about a verdict. */
+enum idem_send_hint {
+    IDEM_SEND_HINT_NONE = 0, /* Nothing: it is done. */
+    IDEM_SEND_HINT_NEW_KEY,  /* Refused for good: under a new key. */
+    IDEM_SEND_HINT_LOOK,     /* Something else stands in its way: look first. */
+    IDEM_SEND_HINT_CORRECT,  /* These bytes cannot be used: corrected, under a new key. */
+    IDEM_SEND_HINT_REPAIR,   /* What is beside the request is wrong: then the same again. */
+    IDEM_SEND_HINT_LATER,    /* The same again, later. */
+    IDEM_SEND_HINT_GO_ON,    /* Not known: the same again. */
+    IDEM_SEND_HINT_FIND_OUT, /* Not known: a person looks; the same again may help. */
+    IDEM_SEND_HINT_DECIDE    /* Not known: only a person can find out. */
+};
+
+/* Pure. */
+enum idem_send_hint idem_send_hint_choose(const struct idem_client_verdict *verdict,
+                                          bool look_first);
+
+/* Prints it with the command to type. */
+void idem_send_hint_say(const struct idem_send_options *options,
+                        const char *name,
+                        enum idem_send_hint hint);
+
 /* The line that shows how a run stands, on a terminal. */
 struct idem_send_progress {
     bool shown;        /* Something stands there. */
@@ -133,10 +170,8 @@ void idem_send_progress_clear(struct idem_send_progress *line);
 /* --pending and --all. */
 enum idem_exit idem_send_list(const struct idem_send_options *options, struct idem_client *client);
 
-/* What an error of the client means here; prints it. `name` may be NULL. */
-enum idem_exit idem_send_fault(enum idem_client_err err,
-                               const struct idem_client_error *error,
-                               const char *name);
+/* What an error of the client means here; prints it. */
+enum idem_exit idem_send_fault(enum idem_client_err err, const struct idem_client_error *error);
 
 /* Appends `text` as a JSON string; what is not UTF-8 becomes '?'. */
 void idem_send_json_text(struct idem_buf *buf, struct idem_str text);

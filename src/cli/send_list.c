@@ -25,17 +25,15 @@ static_assert(PART_ROWS * ROW_MAX < IDEM_TABLE_MEMORY, "their text does too");
 /* "none" of an intent means that no run has ended: one is under way, or was cut off. */
 static const char *outcome_text(enum idem_client_outcome outcome)
 {
-    return outcome == IDEM_CLIENT_NO_OUTCOME ? "not ended" : idem_client_outcome_name(outcome);
+    return outcome == IDEM_CLIENT_NO_OUTCOME ? "not-ended" : idem_client_outcome_name(outcome);
 }
 
 static void entry_add(struct idem_table_view *table, const struct idem_client_entry *entry)
 {
-    bool ended = entry->outcome != IDEM_CLIENT_NO_OUTCOME;
     idem_table_row(table);
     idem_table_add(table, idem_str_from(entry->name));
     idem_table_add(table, idem_str_from(outcome_text(entry->outcome)));
-    idem_table_add(table,
-                   ended ? idem_str_from(idem_client_reason_name(entry->reason)) : IDEM_STR(""));
+    idem_table_add(table, idem_str_from(idem_client_reason_name(entry->reason)));
     idem_table_add_since(table, entry->created_ms * IDEM_US_PER_MS);
     idem_table_add(table, idem_str_from(entry->method));
     idem_table_add(table, idem_str_from(entry->url));
@@ -67,7 +65,7 @@ static bool entry_print(const struct idem_client_entry *entry)
     idem_buf_add(&buf, IDEM_STR("{\"name\":"));
     idem_send_json_text(&buf, idem_str_from(entry->name));
     member_add(&buf, "key", entry->key);
-    member_add(&buf, "outcome", idem_client_outcome_name(entry->outcome));
+    member_add(&buf, "outcome", outcome_text(entry->outcome));
     member_add(&buf, "reason", idem_client_reason_name(entry->reason));
     idem_buf_printf(&buf, ",\"over\":%s", entry->over ? "true" : "false");
     member_add(&buf, "method", entry->method);
@@ -127,7 +125,7 @@ static enum idem_exit walk_run(struct walk *walk)
         part_print(walk);
     }
     if (err != IDEM_CLIENT_E_UNKNOWN) {
-        return idem_send_fault(err, &error, NULL);
+        return idem_send_fault(err, &error);
     }
     if (!walk->printed || fflush(stdout) != 0) {
         idem_send_say("The list could not be written to standard output");
@@ -148,7 +146,8 @@ enum idem_exit idem_send_list(const struct idem_send_options *options, struct id
     walk->json = options->given[IDEM_SEND_JSON] != NULL;
     walk->printed = true;
     enum idem_exit status = walk_run(walk);
-    if (status == IDEM_EXIT_OK && walk->count == 0 && options->given[IDEM_SEND_QUIET] == NULL) {
+    bool silent = walk->json || options->given[IDEM_SEND_QUIET] != NULL;
+    if (status == IDEM_EXIT_OK && walk->count == 0 && !silent) {
         idem_send_say(walk->pending ? "Nothing is pending." : "The journal has no intent.");
     }
     free(walk);

@@ -25,6 +25,7 @@ static const char help[] =
     "       idem send --intent NAME [OPTION...]\n"
     "       idem send --pending [--json]\n"
     "       idem send --all [--json]\n"
+    "       idem send --decide happened|not-happened --note TEXT --intent NAME\n"
     "       idem send --forget --intent NAME\n"
     "\n"
     "Sends a request to an API that has idempotency keys, and repeats it safely until the\n"
@@ -52,18 +53,25 @@ static const char help[] =
     "      --proxy URL             default: none, whatever the environment says\n"
     "      --http1                 no HTTP/2\n"
     "      --insecure              the credential may go in clear to another machine\n"
-    "      --new-key               after a refusal: the same again, or a corrected request, under\n"
-    "                              a new key\n"
+    "      --same-account          the credential is another one of the account that it was sent\n"
+    "                              for before\n"
+    "      --new-key               after a refusal: the same again, or with METHOD and URL a\n"
+    "                              corrected request, under a new key\n"
     "      --include               the answer's status and headers before its body\n"
     "      --json                  one JSON object instead of the body; or one an intent\n"
     "      --quiet                 say nothing if it is done, and show no progress\n"
     "      --pending               list what is not over\n"
     "      --all                   list everything\n"
+    "      --decide WORD           a person has found out what became of it: happened, or\n"
+    "                              not-happened: it did not, and cannot any more\n"
+    "      --note TEXT             with it: who has seen that where; is kept\n"
     "      --forget                forget an intent that is over; its name then begins a new one\n"
     "  -h, --help                  this text\n"
     "\n"
-    "Exit status: 0 done, 6 refused: nothing happened, 7 not known: the same command again goes\n"
-    "on, 2 command line, 1 the journal or the system; with 1 and 2 nothing was sent.\n";
+    "Exit status: 0 done; 8 nothing happened so far: the same command, later; 7 not known: the\n"
+    "same command goes on; 6 refused, nothing happened: a person has to look; 2 the command line\n"
+    "is wrong, or the journal does not allow it: nothing was sent; 1 the journal or the system:\n"
+    "nothing was sent, or the answer could not be printed.\n";
 
 static const struct option table[] = {
     { "data", required_argument, NULL, OPTION_FIRST + IDEM_SEND_DATA },
@@ -76,10 +84,13 @@ static const struct option table[] = {
     { "credential-file", required_argument, NULL, OPTION_FIRST + IDEM_SEND_CREDENTIAL_FILE },
     { "credential-header", required_argument, NULL, OPTION_FIRST + IDEM_SEND_CREDENTIAL_HEADER },
     { "status-url", required_argument, NULL, OPTION_FIRST + IDEM_SEND_STATUS_URL },
+    { "decide", required_argument, NULL, OPTION_FIRST + IDEM_SEND_DECIDE },
+    { "note", required_argument, NULL, OPTION_FIRST + IDEM_SEND_NOTE },
     { "ca-file", required_argument, NULL, OPTION_FIRST + IDEM_SEND_CA_FILE },
     { "proxy", required_argument, NULL, OPTION_FIRST + IDEM_SEND_PROXY },
     { "http1", no_argument, NULL, OPTION_FIRST + IDEM_SEND_HTTP1 },
     { "insecure", no_argument, NULL, OPTION_FIRST + IDEM_SEND_INSECURE },
+    { "same-account", no_argument, NULL, OPTION_FIRST + IDEM_SEND_SAME_ACCOUNT },
     { "new-key", no_argument, NULL, OPTION_FIRST + IDEM_SEND_NEW_KEY },
     { "include", no_argument, NULL, OPTION_FIRST + IDEM_SEND_INCLUDE },
     { "json", no_argument, NULL, OPTION_FIRST + IDEM_SEND_JSON },
@@ -199,6 +210,10 @@ static enum idem_exit method_check(const char *method)
                             method);
 }
 
+/* The options that stand for a way of their own. */
+static const enum idem_send_word journal_ways[] = { IDEM_SEND_PENDING, IDEM_SEND_ALL,
+                                                    IDEM_SEND_FORGET, IDEM_SEND_DECIDE };
+
 /* The first option out of `words` that was given; IDEM_SEND_WORD_COUNT: none. */
 static enum idem_send_word first_given(const struct idem_send_options *options,
                                        const enum idem_send_word *words,
@@ -240,8 +255,10 @@ static enum idem_exit request_check(const struct idem_send_options *options)
 static enum idem_exit resume_check(const struct idem_send_options *options)
 {
     static const enum idem_send_word words[] = {
-        IDEM_SEND_DATA,   IDEM_SEND_KEY,     IDEM_SEND_DEADLINE,
-        IDEM_SEND_WINDOW, IDEM_SEND_DIALECT, IDEM_SEND_STATUS_URL,
+        IDEM_SEND_DATA,
+        IDEM_SEND_KEY,
+        IDEM_SEND_DIALECT,
+        IDEM_SEND_STATUS_URL,
     };
     enum idem_send_word word = first_given(options, words, IDEM_ARRAY_COUNT(words));
     if (options->given[IDEM_SEND_INTENT] == NULL) {
@@ -251,34 +268,61 @@ static enum idem_exit resume_check(const struct idem_send_options *options)
     }
     if (word != IDEM_SEND_WORD_COUNT || options->header_count > 0) {
         return idem_send_refuse(
-            "--%s belongs to a request: give METHOD and URL too, or the name alone",
+            "--%s belongs to a request: give METHOD, URL and all of it again, or the name alone, "
+            "which goes on with the journal's request",
             word != IDEM_SEND_WORD_COUNT ? idem_send_word_name(word) : "header");
     }
     return IDEM_EXIT_OK;
 }
 
-/* A list or a forgetting: only where, which one and how to show it. */
+static enum idem_exit decision_read(struct idem_send_options *options)
+{
+    const char *decision = options->given[IDEM_SEND_DECIDE];
+    options->happened = strcmp(decision, "happened") == 0;
+    if (!options->happened && strcmp(decision, "not-happened") != 0) {
+        return idem_send_refuse("--decide is happened or not-happened, not '%s'", decision);
+    }
+    if (options->given[IDEM_SEND_NOTE] == NULL) {
+        return idem_send_refuse("--decide needs --note TEXT: who has seen that where");
+    }
+    return IDEM_EXIT_OK;
+}
+
+/* A list, a decision or a forgetting: only where, which one and how to show it. */
 static enum idem_exit journal_way_check(const struct idem_send_options *options)
 {
-    static const enum idem_send_word ways[] = { IDEM_SEND_PENDING, IDEM_SEND_ALL,
-                                                IDEM_SEND_FORGET };
-    const char *way = idem_send_word_name(first_given(options, ways, IDEM_ARRAY_COUNT(ways)));
-    bool forgetting = options->given[IDEM_SEND_FORGET] != NULL;
+    const char *way =
+        idem_send_word_name(first_given(options, journal_ways, IDEM_ARRAY_COUNT(journal_ways)));
+    bool lists = options->way == IDEM_SEND_LIST;
     if (options->method != NULL || options->header_count > 0) {
         return idem_send_refuse("--%s takes no request", way);
     }
     for (enum idem_send_word word = 0; word < IDEM_SEND_WORD_COUNT; word++) {
         bool fits = word == IDEM_SEND_JOURNAL || word == IDEM_SEND_JSON ||
                     word == IDEM_SEND_QUIET || strcmp(idem_send_word_name(word), way) == 0 ||
-                    (word == IDEM_SEND_INTENT && forgetting);
+                    (word == IDEM_SEND_INTENT && !lists) ||
+                    (word == IDEM_SEND_NOTE && options->way == IDEM_SEND_DECIDING);
         if (!fits && options->given[word] != NULL) {
             return idem_send_refuse("--%s does not go with --%s", idem_send_word_name(word), way);
         }
     }
-    if (forgetting && options->given[IDEM_SEND_INTENT] == NULL) {
-        return idem_send_refuse("--forget needs --intent NAME");
+    if (!lists && options->given[IDEM_SEND_INTENT] == NULL) {
+        return idem_send_refuse("--%s needs --intent NAME", way);
     }
     return IDEM_EXIT_OK;
+}
+
+static enum idem_exit journal_way_read(struct idem_send_options *options)
+{
+    options->way = IDEM_SEND_LIST;
+    if (options->given[IDEM_SEND_FORGET] != NULL) {
+        options->way = IDEM_SEND_FORGETTING;
+    } else if (options->given[IDEM_SEND_DECIDE] != NULL) {
+        options->way = IDEM_SEND_DECIDING;
+    }
+    enum idem_exit status = journal_way_check(options);
+    return status == IDEM_EXIT_OK && options->way == IDEM_SEND_DECIDING ? decision_read(options)
+                                                                        : status;
 }
 
 static enum idem_exit duration_read(const struct idem_send_options *options,
@@ -311,10 +355,12 @@ static enum idem_exit credential_check(const struct idem_send_options *options)
 static enum idem_exit way_check(struct idem_send_options *options)
 {
     const char *const *given = options->given;
-    if (given[IDEM_SEND_PENDING] != NULL || given[IDEM_SEND_ALL] != NULL ||
-        given[IDEM_SEND_FORGET] != NULL) {
-        options->way = given[IDEM_SEND_FORGET] != NULL ? IDEM_SEND_FORGETTING : IDEM_SEND_LIST;
-        return journal_way_check(options);
+    if (first_given(options, journal_ways, IDEM_ARRAY_COUNT(journal_ways)) !=
+        IDEM_SEND_WORD_COUNT) {
+        return journal_way_read(options);
+    }
+    if (given[IDEM_SEND_NOTE] != NULL) {
+        return idem_send_refuse("--note goes with --decide");
     }
     options->way = options->method != NULL ? IDEM_SEND_REQUEST : IDEM_SEND_RESUME;
     if (given[IDEM_SEND_NEW_KEY] != NULL && given[IDEM_SEND_INTENT] == NULL) {
@@ -325,7 +371,11 @@ static enum idem_exit way_check(struct idem_send_options *options)
 
 enum idem_exit idem_send_options_read(int argc, char **argv, struct idem_send_options *ret_options)
 {
+    static char program[] = "idem send"; /* What getopt begins its sentences with. */
     *ret_options = (struct idem_send_options){ .method = NULL };
+    if (argc > 0) {
+        argv[0] = program;
+    }
     int letter;
     while ((letter = getopt_long(argc, argv, "h", table, NULL)) != -1) {
         if (!option_take(ret_options, letter)) {

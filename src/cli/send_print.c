@@ -2,8 +2,9 @@
  * What `idem send` says of a verdict.
  *
  * Standard output gets a final answer and nothing else, so that whoever takes it for one is right:
- * of UNKNOWN there is no answer to print, however much the server said. Standard error gets what
- * happened to the money and what to do next.
+ * of UNKNOWN, and of what a person has decided, there is no answer to print, however much the
+ * server said. Standard error gets what happened to the money, the server's own words about a
+ * refusal, and what to do next.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +17,7 @@
 #include "cli/send_internal.h"
 #include "cli/table.h"
 
-#define LINE_MAX_SIZE 8192
+#define JSON_WORDS_MAX 8192 /* Of an object, beside its texts. */
 
 void idem_send_json_text(struct idem_buf *buf, struct idem_str text)
 {
@@ -122,7 +123,7 @@ static bool json_print(const struct idem_client_intent *intent)
     size_t text = strlen(verdict->message) + strlen(verdict->headers) + verdict->body_size +
                   strlen(verdict->status_url) + strlen(idem_client_name(intent)) +
                   strlen(idem_client_key(intent));
-    size_t max = 6 * text + LINE_MAX_SIZE; /* A byte has at most six as an escape. */
+    size_t max = 6 * text + JSON_WORDS_MAX; /* A byte has at most six as an escape. */
     char *memory = malloc(max);
     if (memory == NULL) {
         return false;
@@ -139,7 +140,9 @@ static bool answer_print(const struct idem_send_options *options,
                          const struct idem_client_verdict *verdict)
 {
     const struct idem_str body = { .data = verdict->body, .len = verdict->body_size };
-    bool final = verdict->outcome == IDEM_CLIENT_DONE || verdict->outcome == IDEM_CLIENT_REFUSED;
+    bool final =
+        (verdict->outcome == IDEM_CLIENT_DONE || verdict->outcome == IDEM_CLIENT_REFUSED) &&
+        verdict->reason != IDEM_CLIENT_DECIDED;
     if (verdict->status == 0) {
         return true;
     }
@@ -150,63 +153,17 @@ static bool answer_print(const struct idem_send_options *options,
            text_print(idem_str_from(verdict->headers)) && putchar('\n') != EOF && text_print(body);
 }
 
-/* A word as a shell takes it. */
-static void quoted_add(struct idem_buf *buf, const char *word)
-{
-    static const char plain[] =
-        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-        "_-./:@%+=,";
-    if (word[0] != '\0' && word[strspn(word, plain)] == '\0') {
-        idem_buf_add(buf, idem_str_from(word));
-        return;
-    }
-    idem_buf_add_char(buf, '\'');
-    for (const char *byte = word; *byte != '\0'; byte++) {
-        if (*byte == '\'') {
-            idem_buf_add(buf, IDEM_STR("'\\''"));
-        } else {
-            idem_buf_add_char(buf, *byte);
-        }
-    }
-    idem_buf_add_char(buf, '\'');
-}
-
-/* The command that goes on: the journal has the request, the rest is said again. */
-static void command_say(const struct idem_send_options *options,
-                        const struct idem_client_intent *intent,
-                        const char *before,
-                        const char *after)
-{
-    static const enum idem_send_word again[] = {
-        IDEM_SEND_JOURNAL,  IDEM_SEND_CREDENTIAL_FILE, IDEM_SEND_CREDENTIAL_HEADER,
-        IDEM_SEND_CA_FILE,  IDEM_SEND_PROXY,           IDEM_SEND_HTTP1,
-        IDEM_SEND_INSECURE,
-    };
-    char memory[LINE_MAX_SIZE];
-    struct idem_buf buf;
-    idem_buf_init(&buf, memory, sizeof(memory));
-    idem_buf_printf(&buf, "%s idem send --intent ", before);
-    quoted_add(&buf, idem_client_name(intent));
-    for (size_t i = 0; i < IDEM_ARRAY_COUNT(again); i++) {
-        const char *value = options->given[again[i]];
-        if (value != NULL) {
-            idem_buf_printf(&buf, " --%s%s", idem_send_word_name(again[i]),
-                            value[0] != '\0' ? " " : "");
-        }
-        if (value != NULL && value[0] != '\0') {
-            quoted_add(&buf, value);
-        }
-    }
-    idem_buf_add(&buf, idem_str_from(after));
-    if (!buf.full) { /* Longer than any terminal's memory: the name is told already. */
-        idem_send_say("%.*s", (int)buf.len, buf.data);
-    }
-}
-
 /* What the journal had is shown, and nobody was asked. */
 static bool was_before(const struct idem_client_verdict *verdict)
 {
     return verdict->over && verdict->sends == 0 && verdict->asks == 0;
+}
+
+/* A person's word: it was written down before, and no run has ended. */
+static void decided_say(const struct idem_client_intent *intent)
+{
+    idem_send_say("%s: %s. So it was decided before, and nothing was sent now.",
+                  idem_client_name(intent), idem_client_verdict(intent)->message);
 }
 
 /* DONE: one sentence, unless nobody wants it. */
@@ -217,6 +174,10 @@ static void done_say(const struct idem_send_options *options,
     if (options->given[IDEM_SEND_QUIET] != NULL) {
         return;
     }
+    if (verdict->reason == IDEM_CLIENT_DECIDED) {
+        decided_say(intent);
+        return;
+    }
     if (was_before(verdict)) {
         idem_send_say("%s: It was done before, and this is its answer. Nothing was sent now.",
                       idem_client_name(intent));
@@ -225,28 +186,41 @@ static void done_say(const struct idem_send_options *options,
     idem_send_say("%s: %s", idem_client_name(intent), verdict->message);
 }
 
+/* What happened, the server's own words, and what to do. */
 static void undone_say(const struct idem_send_options *options,
                        const struct idem_client_intent *intent)
 {
     const struct idem_client_verdict *verdict = idem_client_verdict(intent);
-    idem_send_say("%s: %s%s", idem_client_name(intent), verdict->message,
-                  was_before(verdict) ? " So it was before, and nothing was sent now." : "");
-    if (verdict->outcome == IDEM_CLIENT_REFUSED) {
-        command_say(options, intent,
-                    verdict->over ? "Under a new key:" : "Again, under the same key:",
-                    verdict->over ? " --new-key" : "");
-    } else if (verdict->reason != IDEM_CLIENT_WINDOW) { /* Then nothing would be sent again. */
-        command_say(options, intent, "Go on with:", "");
+    const struct idem_str body = { .data = verdict->body, .len = verdict->body_size };
+    const char *name = idem_client_name(intent);
+    struct idem_send_words words = { .look_first = false };
+    if (verdict->reason == IDEM_CLIENT_DECIDED) {
+        decided_say(intent);
+    } else {
+        idem_send_say("%s: %s%s", name, verdict->message,
+                      was_before(verdict) ? " So it was before, and nothing was sent now." : "");
+        idem_send_words_read(body, &words);
     }
+    if (words.text[0] != '\0') {
+        idem_send_say("%s: The server says: %s", name, words.text);
+    }
+    idem_send_hint_say(options, name, idem_send_hint_choose(verdict, words.look_first));
 }
 
-static enum idem_exit outcome_exit(enum idem_client_outcome outcome)
+/* A refusal for good, and one that names a reason, wait for a person; any other one for time. */
+static enum idem_exit refused_exit(const struct idem_client_verdict *verdict)
 {
-    switch (outcome) {
+    bool lasting = verdict->over || verdict->reason == IDEM_CLIENT_ADVISED;
+    return lasting ? IDEM_EXIT_REFUSED : IDEM_EXIT_LATER;
+}
+
+static enum idem_exit verdict_exit(const struct idem_client_verdict *verdict)
+{
+    switch (verdict->outcome) {
     case IDEM_CLIENT_DONE:
         return IDEM_EXIT_OK;
     case IDEM_CLIENT_REFUSED:
-        return IDEM_EXIT_REFUSED;
+        return refused_exit(verdict);
     case IDEM_CLIENT_NO_OUTCOME:
     case IDEM_CLIENT_UNKNOWN:
         return IDEM_EXIT_UNKNOWN;
@@ -258,7 +232,7 @@ enum idem_exit idem_send_verdict_print(const struct idem_send_options *options,
                                        const struct idem_client_intent *intent)
 {
     const struct idem_client_verdict *verdict = idem_client_verdict(intent);
-    enum idem_exit status = outcome_exit(verdict->outcome);
+    enum idem_exit status = verdict_exit(verdict);
     bool printed = options->given[IDEM_SEND_JSON] != NULL ? json_print(intent)
                                                           : answer_print(options, verdict);
     printed = fflush(stdout) == 0 && printed;

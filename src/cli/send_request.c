@@ -55,6 +55,32 @@ static enum idem_exit journal_default(struct idem_send_material *material)
     return IDEM_EXIT_OK;
 }
 
+/*
+ * A folder that somebody has named is not made: where it is missing, a disk may be missing, and in
+ * a journal that begins anew every name is a new action.
+ */
+static enum idem_exit directory_check(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    if (slash == NULL || slash == path) {
+        return IDEM_EXIT_OK;
+    }
+    char directory[IDEM_SEND_PATH_MAX];
+    size_t len = (size_t)(slash - path);
+    IDEM_ASSERT(len < sizeof(directory));
+    memcpy(directory, path, len);
+    directory[len] = '\0';
+    struct stat status;
+    if (stat(directory, &status) == 0) {
+        return IDEM_EXIT_OK;
+    }
+    (void)idem_send_refuse(
+        "the journal's folder %s: %s. If no journal was ever there, make it: mkdir -m 700; if one "
+        "was, bring it back first",
+        directory, strerror(errno));
+    return IDEM_EXIT_OTHER;
+}
+
 enum idem_exit idem_send_journal_find(const struct idem_send_options *options,
                                       bool must_exist,
                                       struct idem_send_material *material)
@@ -79,7 +105,10 @@ enum idem_exit idem_send_journal_find(const struct idem_send_options *options,
                                strerror(errno));
         return IDEM_EXIT_OTHER;
     }
-    return named || must_exist ? IDEM_EXIT_OK : directories_make(material->journal);
+    if (must_exist) {
+        return IDEM_EXIT_OK;
+    }
+    return named ? directory_check(material->journal) : directories_make(material->journal);
 }
 
 enum idem_exit idem_send_credential_read(const struct idem_send_options *options,

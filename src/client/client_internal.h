@@ -102,6 +102,7 @@ struct idem_client_intent {
     unsigned sends;
     unsigned asks;
     const char *why; /* What the last answer was; constant. */
+    bool look_first; /* The last answer says so: at what is there, before another try. */
     char last[IDEM_CLIENT_LAST_MAX];
 
     struct idem_client_answer answer;

@@ -324,7 +324,11 @@ enum idem_client_err idem_client_journal_forget(struct idem_client_journal *jour
                                                 struct idem_client_error *reterr)
 {
     struct idem_client_record record;
-    enum idem_client_err err = run(journal, IDEM_CLIENT_SQL_BEGIN, reterr);
+    enum idem_client_err err = idem_client_journal_in_place(journal, reterr);
+    if (err != IDEM_CLIENT_OK) {
+        return err;
+    }
+    err = run(journal, IDEM_CLIENT_SQL_BEGIN, reterr);
     if (err == IDEM_CLIENT_OK) {
         err = idem_client_journal_find(journal, name, &record, reterr);
     }

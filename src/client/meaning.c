@@ -162,6 +162,7 @@ struct idem_reading idem_meaning_of(const struct idem_dialect *dialect,
         .next = rule->next,
         .why = rule->why,
         .retry_after_us = signal->retry_after_us,
+        .look_first = signal->retry == IDEM_SAID_RETRY_QUERY,
     };
     bool error = signal->verdict == IDEM_HTTP_ANSWERED && signal->status >= ERROR_MIN;
     if (error && signal->should_retry == IDEM_SAID_NO) {
@@ -395,7 +396,7 @@ static const char *mark_text(enum mark mark)
     case MARK_NO_KEY:
         return "the API (idem) sends the key back, and it is not there";
     case MARK_PAGE:
-        return "the body is a web page";
+        return "the body is none of this API's (a web page, XML, no JSON object)";
     case MARK_ADVISED:
         return "a problem of idem with other advice";
     case MARK_REPLAYED:

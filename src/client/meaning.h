@@ -6,6 +6,7 @@
 #ifndef IDEM_CLIENT_MEANING_H
 #define IDEM_CLIENT_MEANING_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "client/dialect.h"
@@ -33,6 +34,7 @@ struct idem_reading {
     enum idem_next next;
     const char *why;        /* A constant: what the answer was, for a person. */
     int64_t retry_after_us; /* 0: not said. */
+    bool look_first;        /* REFUSED by something that is there: look at it before another try. */
 };
 
 struct idem_reading idem_meaning_of(const struct idem_dialect *dialect,

@@ -307,6 +307,7 @@ static void reading_take(struct idem_client_intent *intent,
     struct idem_course_scene scene = scene_make(intent);
     scene.unsent = unsent;
     intent->why = reading.why;
+    intent->look_first = reading.look_first;
     struct idem_move move = idem_course_next(&intent->course, &scene, reading, asked);
     if (intent->stopping && move.kind != IDEM_MOVE_END) {
         move = idem_course_cut(&intent->course, false, IDEM_CLIENT_STOPPED);

@@ -12,6 +12,8 @@
  */
 #include "client/signal.h"
 
+#include <string.h>
+
 #include "base/date.h"
 #include "base/json.h"
 
@@ -289,12 +291,34 @@ static int64_t expires_in(const struct idem_dialect *dialect, struct idem_str he
     return expires_us > from_us ? expires_us - from_us : 1;
 }
 
-static bool is_page(uint16_t status, struct idem_str content_type)
+static bool is_html(struct idem_str content_type)
 {
     struct idem_str type = idem_str_trim(idem_str_next(&content_type, ';'));
-    bool html = idem_str_equal_nocase(type, IDEM_STR("text/html")) ||
-                idem_str_equal_nocase(type, IDEM_STR("application/xhtml+xml"));
-    return html && status >= 200 && status < 300;
+    return idem_str_equal_nocase(type, IDEM_STR("text/html")) ||
+           idem_str_equal_nocase(type, IDEM_STR("application/xhtml+xml"));
+}
+
+/* The first byte that is no white space; zero if there is none. */
+static char first_byte(struct idem_str body)
+{
+    size_t i = 0;
+    while (i < body.len && strchr(" \t\r\n", body.data[i]) != NULL) {
+        i += 1;
+    }
+    return i < body.len ? body.data[i] : '\0';
+}
+
+/*
+ * A success of this API does not look so. Stripe and Adyen answer with a JSON object, PayPal with
+ * one or with nothing; whatever begins with '<' is a page, or XML of a network that wants a login.
+ */
+static bool is_page(const struct idem_dialect *dialect, const struct idem_http_call *call)
+{
+    char first = first_byte(call->answer);
+    bool objects = dialect->id == IDEM_DIALECT_STRIPE || dialect->id == IDEM_DIALECT_ADYEN ||
+                   (dialect->id == IDEM_DIALECT_PAYPAL && call->answer.len > 0);
+    bool strange = is_html(call->content_type) || first == '<' || (objects && first != '{');
+    return strange && call->status >= 200 && call->status < 300;
 }
 
 void idem_signal_read(const struct idem_dialect *dialect,
@@ -315,7 +339,7 @@ void idem_signal_read(const struct idem_dialect *dialect,
     signal.should_retry = said(call->head, dialect->should_retry);
     signal.replayed = said(call->head, dialect->replayed);
     signal.echoed = echo_read(dialect, key, call->head);
-    signal.page = is_page(call->status, call->content_type);
+    signal.page = is_page(dialect, call);
     bool unnamed = signal.echoed == IDEM_SAID_NOTHING && !dialect->echoes_key;
     if (signal.echoed == IDEM_SAID_YES || unnamed) {
         signal.expires_in_us = expires_in(dialect, call->head, now_us);

@@ -51,7 +51,7 @@ struct idem_signal {
     enum idem_said should_retry; /* The dialect's header. */
     enum idem_said replayed;     /* The dialect's marker. */
     enum idem_said echoed;       /* NO: the key in the answer is another one. */
-    bool page;                   /* A 2xx whose body is a web page. */
+    bool page;                   /* A 2xx with a body that this API does not send. */
     int64_t retry_after_us;      /* 0: not said. */
     int64_t expires_in_us;       /* From now until the key is forgotten; 1: it is; 0: not said. */
     struct idem_str location;    /* As it came; lives as long as the call's head. */

@@ -137,7 +137,9 @@ static void message_refused(const struct idem_client_intent *intent, struct idem
     if (record->over) {
         idem_buf_printf(buf, "Nothing happened, and nothing can happen under this key any more. ");
         last_request_add(intent, buf);
-        idem_buf_printf(buf, ". Another try takes a new key, or another intent.");
+        idem_buf_printf(buf, intent->look_first
+                                 ? ". Look at what is there first: it may be what was wanted."
+                                 : ". Another try takes a new key, or another intent.");
         return;
     }
     idem_buf_printf(buf, record->reason == IDEM_CLIENT_NOT_SENT

@@ -41,7 +41,8 @@ static const char help[] =
     "\n"
     "Exit status: 0 stopped as asked, 2 command line, 3 configuration, 4 cannot start (port,\n"
     "store, secrets), 5 the store broke: start again, 6 the service refused, 7 no answer came and\n"
-    "it is not known whether it was done: repeat the command, 1 anything else.\n";
+    "it is not known whether it was done: repeat the command, 8 nothing happened so far: the same\n"
+    "command, later (send only), 1 anything else.\n";
 
 static enum idem_exit command_version(int argc, char **argv)
 {

@@ -72,6 +72,7 @@ def expires(idem):
         world.wait_until(lambda: world.pay("k-1", "order-1").status == 410, "it expires")
         gone = world.pay("k-1", "order-1")
         assert (gone.json()["effect"], gone.json()["retry"]) == ("done", "query"), gone
+        assert gone.header("Idempotency-Key") == '"k-1"', gone  # Without it nobody believes it.
         payment = gone.json()["payment"]
         assert payment == first.header("Location"), gone
         assert world.get(payment).json()["order_no"] == "order-1"
@@ -80,6 +81,7 @@ def expires(idem):
         )
         gone = world.pay("k-2", "order-2", method="tok_decline")
         assert gone.json()["effect"] == "none", gone
+        assert gone.header("Idempotency-Key") == '"k-2"', gone
         other = world.pay("k-1", "order-1", more={"amount": "7.00"})
         assert (other.status, problem(other)) == (422, "key-reused"), other
         second = world.pay("k-5", "order-1")

@@ -32,6 +32,10 @@ The form of a transcript, line by line:
 is anything. `{name}` in a request is replaced by what was bound, `{x*9}` by nine times x.
 Requests carry `Authorization`, `Host` and, with a body, `Content-Type: application/json` unless
 they say otherwise: `> -Authorization` leaves the field out.
+
+Beside what a transcript expects, every answer that concludes something about a key is held to name
+it: a 2xx, and a problem with effect `done`, or with `none` and `new-key` or `query`. A client
+believes it only then (src/client/meaning.def).
 """
 
 import json
@@ -94,6 +98,24 @@ def match_json(expected, actual, bound, where, exact):
         raise Mismatch(f"{where}: expected {expected!r}, got {actual!r}")
 
 
+def key_text(value):
+    """A key as it is meant, quoted or bare."""
+    quoted = re.fullmatch(r'"((?:[^"\\]|\\.)*)".*', value)
+    return value if quoted is None else re.sub(r"\\(.)", r"\1", quoted.group(1))
+
+
+def concludes(reply):
+    """Whether the reply says for good what became of the key."""
+    if reply.status < 300:
+        return True
+    try:
+        problem = json.loads(reply.body)
+    except ValueError:
+        return False
+    effect, retry = problem.get("effect"), problem.get("retry")
+    return effect == "done" or (effect == "none" and retry in ("new-key", "query"))
+
+
 class Player:
     def __init__(self, idem, path):
         self.path = path
@@ -148,6 +170,14 @@ class Player:
             self.reply = connection.receive(method)
         finally:
             connection.close()
+        self.expect_named([value for name, value in headers if name.lower() == "idempotency-key"])
+
+    def expect_named(self, keys):
+        if len(keys) != 1 or not concludes(self.reply):
+            return
+        named = self.reply.header("Idempotency-Key")
+        if named is None or key_text(named) != key_text(keys[0]):
+            raise Mismatch(f"the answer concludes, and does not name the key {keys[0]}: {named}")
 
     def fill(self, line):
         line = re.sub(r"\{(.)\*(\d+)\}", lambda found: found.group(1) * int(found.group(2)), line)

@@ -7,6 +7,7 @@
 #ifndef IDEM_TEST_FUZZ_FUZZ_H
 #define IDEM_TEST_FUZZ_FUZZ_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -17,12 +18,21 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* Says which property does not hold for the input, and stops as a crash does. */
-#define FUZZ_EXPECT(condition) ((condition) ? (void)0 : fuzz_fail(__FILE__, __LINE__, #condition))
+#define FUZZ_EXPECT(condition) fuzz_expect((condition), __FILE__, __LINE__, #condition)
 
-static inline void fuzz_fail(const char *file, int line, const char *condition)
+static inline void fuzz_expect(bool holds, const char *file, int line, const char *condition)
 {
-    (void)fprintf(stderr, "%s:%d: does not hold: %s\n", file, line, condition); /* Dying anyway. */
-    abort();
+    if (!holds) {
+        (void)fprintf(stderr, "%s:%d: does not hold: %s\n", file, line, condition);
+        abort();
+    }
+}
+
+/* `value` with one more decimal digit behind it; UINT64_MAX once that does not fit. */
+static inline uint64_t fuzz_digit_add(uint64_t value, char digit)
+{
+    uint64_t added = (uint64_t)(digit - '0');
+    return value > (UINT64_MAX - added) / 10 ? UINT64_MAX : value * 10 + added;
 }
 
 #endif /* IDEM_TEST_FUZZ_FUZZ_H */

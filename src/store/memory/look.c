@@ -6,6 +6,12 @@
 #include "store/columns.h"
 #include "store/memory/memory_internal.h"
 
+/* Where a walk behind `row` begins; cursors come from callers, and may be any number. */
+static int64_t row_behind(int64_t row)
+{
+    return row < INT64_MAX ? row + 1 : INT64_MAX;
+}
+
 /* Events from the newest on, as long as there is room. */
 static void events_copy(const struct idem_memory_rows *memory,
                         int64_t newest,
@@ -103,7 +109,8 @@ enum idem_rows_step idem_memory_find_left(struct idem_rows *rows,
 {
     const struct idem_memory_rows *memory = idem_memory_of(rows);
     read->due_count = 0;
-    for (int64_t handle = read->after_row + 1; (size_t)handle <= memory->intents.count; handle++) {
+    for (int64_t handle = row_behind(read->after_row); (size_t)handle <= memory->intents.count;
+         handle++) {
         const struct idem_memory_intent *found = idem_memory_intent_at(memory, handle);
         if (found != NULL && intent_is_left(&found->intent, incarnation) &&
             read->due_count < IDEM_READ_DUE_MAX) {
@@ -259,7 +266,7 @@ enum idem_rows_step idem_memory_find_entries(struct idem_rows *rows,
                                              struct idem_read *read)
 {
     const struct idem_memory_rows *memory = idem_memory_of(rows);
-    int64_t handle = read->after_row + 1;
+    int64_t handle = row_behind(read->after_row);
     read->entry_count = 0;
     read->more = false;
     for (; (size_t)handle <= memory->intents.count && !read->more; handle++) {
@@ -276,7 +283,7 @@ enum idem_rows_step idem_memory_find_entries(struct idem_rows *rows,
 enum idem_rows_step idem_memory_find_credentials(struct idem_rows *rows, struct idem_read *read)
 {
     const struct idem_memory_rows *memory = idem_memory_of(rows);
-    int64_t handle = read->after_row + 1;
+    int64_t handle = row_behind(read->after_row);
     read->credential_count = 0;
     read->more = false;
     for (; (size_t)handle <= memory->credentials.count && !read->more; handle++) {

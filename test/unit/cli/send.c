@@ -3,7 +3,8 @@
  *
  * Goal: a length of time means what its writer meant or is refused; a header carries neither a
  * credential nor a second line; options that contradict each other are refused; the line that shows
- * how a run stands fits on a terminal and cannot move its cursor.
+ * how a run stands fits on a terminal and cannot move its cursor; a server's words are shown as
+ * words and nothing else; each verdict leads to a next step that its state allows.
  *
  * Method: tables of what is written and what comes of it. Nothing here opens a journal or a socket.
  */
@@ -156,6 +157,9 @@ static void what_contradicts_itself_is_refused(void **state)
         { "send --pending", IDEM_EXIT_OK, IDEM_SEND_LIST },
         { "send --all --json --journal j", IDEM_EXIT_OK, IDEM_SEND_LIST },
         { "send --forget --intent n", IDEM_EXIT_OK, IDEM_SEND_FORGETTING },
+        { "send --decide happened --note x --intent n", IDEM_EXIT_OK, IDEM_SEND_DECIDING },
+        { "send --decide not-happened --note x --intent n --journal j", IDEM_EXIT_OK,
+          IDEM_SEND_DECIDING },
         { "send --help", IDEM_EXIT_OK, IDEM_SEND_REQUEST },
         { "send", IDEM_EXIT_USAGE, 0 },
         { "send POST", IDEM_EXIT_USAGE, 0 },
@@ -176,13 +180,22 @@ static void what_contradicts_itself_is_refused(void **state)
         { "send POST http://a/ --pending", IDEM_EXIT_USAGE, 0 },
         { "send POST http://a/ --surprise", IDEM_EXIT_USAGE, 0 },
         { "send --intent n --data x", IDEM_EXIT_USAGE, 0 },
-        { "send --intent n --deadline 5m", IDEM_EXIT_USAGE, 0 },
+        { "send --intent n --deadline 5m --same-account", IDEM_EXIT_OK, IDEM_SEND_RESUME },
         { "send --intent n --header A:b", IDEM_EXIT_USAGE, 0 },
         { "send --pending --all", IDEM_EXIT_USAGE, 0 },
         { "send --pending --intent n", IDEM_EXIT_USAGE, 0 },
         { "send --forget", IDEM_EXIT_USAGE, 0 },
         { "send --forget --intent n --new-key", IDEM_EXIT_USAGE, 0 },
         { "send --forget --pending --intent n", IDEM_EXIT_USAGE, 0 },
+        { "send --decide happened --note x", IDEM_EXIT_USAGE, 0 },
+        { "send --decide happened --intent n", IDEM_EXIT_USAGE, 0 },
+        { "send --decide perhaps --note x --intent n", IDEM_EXIT_USAGE, 0 },
+        { "send --decide happened --note x --intent n --forget", IDEM_EXIT_USAGE, 0 },
+        { "send --decide happened --note x --intent n --new-key", IDEM_EXIT_USAGE, 0 },
+        { "send POST http://a/ --decide happened --note x --intent n", IDEM_EXIT_USAGE, 0 },
+        { "send POST http://a/ --note x", IDEM_EXIT_USAGE, 0 },
+        { "send --intent n --note x", IDEM_EXIT_USAGE, 0 },
+        { "send --forget --intent n --note x", IDEM_EXIT_USAGE, 0 },
     };
     for (size_t i = 0; i < IDEM_ARRAY_COUNT(rows); i++) {
         expect_line_read(rows[i].line, rows[i].status, rows[i].way);
@@ -304,6 +317,121 @@ static void text_that_is_not_utf8_is_still_json(void **state)
     }
 }
 
+static const struct {
+    const char *body;
+    const char *text;
+    bool look_first;
+} words_rows[] = {
+    { "{\"title\":\"No\",\"detail\":\"Too late\"}", "No: Too late", false },
+    { "{\"detail\":\"Too late\"}", "Too late", false },
+    { "{\"error\":{\"message\":\"Your card was declined.\"}}", "Your card was declined.", false },
+    { "{\"status\":422,\"message\":\"Required field\"}", "Required field", false },
+    { "{\"message\":\"Bad\",\"details\":[{\"description\":\"No amount\"}]}", "Bad: No amount",
+      false },
+    { "{\"title\":\"a\\n\\u001B[2Jb\\u0000c\"}", "a ?[2Jb?c", false },
+    { "{\"title\":\"T\",\"type\":\"urn:idem:problem:order-exists\",\"retry\":\"query\"}", "T",
+      true },
+    { "{\"title\":\"T\",\"type\":\"urn:idem:problem:declined\",\"retry\":\"new-key\"}", "T",
+      false },
+    { "{\"title\":\"T\",\"type\":\"urn:other:problem\",\"retry\":\"query\"}", "T", false },
+    { "{\"title\":7,\"error\":\"no\",\"details\":[],\"message\":null}", "", false },
+    { "{\"error\":{\"message\":{}},\"details\":[[]]}", "", false },
+    { "{\"title\":\"\"}", "", false },
+    { "[\"title\"]", "", false },
+    { "\"title\"", "", false },
+    { "<html>no</html>", "", false },
+    { "", "", false },
+};
+
+static void expect_words(const char *body, const char *text, bool look_first)
+{
+    struct idem_send_words words;
+    idem_send_words_read(idem_str_from(body), &words);
+    if (strcmp(words.text, text) != 0 || words.look_first != look_first) {
+        fail_msg("%s: '%s', %d", body, words.text, words.look_first);
+    }
+}
+
+static void a_servers_words_are_one_line_of_text(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < IDEM_ARRAY_COUNT(words_rows); i++) {
+        expect_words(words_rows[i].body, words_rows[i].text, words_rows[i].look_first);
+    }
+}
+
+static void a_servers_words_have_a_limit(void **state)
+{
+    (void)state;
+    static const char middle[] = "\",\"detail\":\"";
+    for (size_t len = IDEM_SEND_SAID_MAX - 8; len <= IDEM_SEND_SAID_MAX + 8; len++) {
+        char body[2 * IDEM_SEND_SAID_MAX + 128];
+        struct idem_buf buf;
+        struct idem_send_words words;
+        idem_buf_init(&buf, body, sizeof(body));
+        idem_buf_add(&buf, IDEM_STR("{\"title\":\""));
+        for (size_t i = 0; i < len; i++) {
+            idem_buf_add_char(&buf, 't');
+        }
+        idem_buf_add(&buf, idem_str_from(middle));
+        idem_buf_add(&buf, IDEM_STR("end\"}"));
+        assert_false(buf.full);
+        idem_send_words_read(idem_buf_str(&buf), &words);
+        size_t shown = strlen(words.text);
+        bool both = shown == len + strlen(": end");
+        assert_true(both || shown == len || strcmp(words.text, "end") == 0);
+    }
+}
+
+static const struct {
+    enum idem_client_outcome outcome;
+    enum idem_client_reason reason;
+    enum idem_send_hint hint;
+    uint16_t status;
+    bool over;
+    bool look_first;
+} hint_rows[] = {
+    { IDEM_CLIENT_DONE, IDEM_CLIENT_ANSWERED, IDEM_SEND_HINT_NONE, 201, true, false },
+    { IDEM_CLIENT_DONE, IDEM_CLIENT_DECIDED, IDEM_SEND_HINT_NONE, 503, true, false },
+    { IDEM_CLIENT_REFUSED, IDEM_CLIENT_ANSWERED, IDEM_SEND_HINT_NEW_KEY, 402, true, false },
+    { IDEM_CLIENT_REFUSED, IDEM_CLIENT_ANSWERED, IDEM_SEND_HINT_LOOK, 409, true, true },
+    { IDEM_CLIENT_REFUSED, IDEM_CLIENT_DECIDED, IDEM_SEND_HINT_NEW_KEY, 409, true, false },
+    { IDEM_CLIENT_REFUSED, IDEM_CLIENT_ADVISED, IDEM_SEND_HINT_CORRECT, 400, false, false },
+    { IDEM_CLIENT_REFUSED, IDEM_CLIENT_ADVISED, IDEM_SEND_HINT_CORRECT, 413, false, false },
+    { IDEM_CLIENT_REFUSED, IDEM_CLIENT_ADVISED, IDEM_SEND_HINT_CORRECT, 308, false, false },
+    { IDEM_CLIENT_REFUSED, IDEM_CLIENT_ADVISED, IDEM_SEND_HINT_REPAIR, 401, false, false },
+    { IDEM_CLIENT_REFUSED, IDEM_CLIENT_ADVISED, IDEM_SEND_HINT_REPAIR, 403, false, false },
+    { IDEM_CLIENT_REFUSED, IDEM_CLIENT_ADVISED, IDEM_SEND_HINT_REPAIR, 404, false, false },
+    { IDEM_CLIENT_REFUSED, IDEM_CLIENT_NOT_SENT, IDEM_SEND_HINT_LATER, 0, false, false },
+    { IDEM_CLIENT_REFUSED, IDEM_CLIENT_DEADLINE, IDEM_SEND_HINT_LATER, 429, false, false },
+    { IDEM_CLIENT_REFUSED, IDEM_CLIENT_STOPPED, IDEM_SEND_HINT_LATER, 0, false, false },
+    { IDEM_CLIENT_UNKNOWN, IDEM_CLIENT_DEADLINE, IDEM_SEND_HINT_GO_ON, 503, false, false },
+    { IDEM_CLIENT_UNKNOWN, IDEM_CLIENT_ADVISED, IDEM_SEND_HINT_FIND_OUT, 200, false, false },
+    { IDEM_CLIENT_UNKNOWN, IDEM_CLIENT_WINDOW, IDEM_SEND_HINT_DECIDE, 0, false, false },
+};
+
+static void expect_hint(size_t row)
+{
+    const struct idem_client_verdict verdict = {
+        .outcome = hint_rows[row].outcome,
+        .reason = hint_rows[row].reason,
+        .over = hint_rows[row].over,
+        .status = hint_rows[row].status,
+    };
+    enum idem_send_hint hint = idem_send_hint_choose(&verdict, hint_rows[row].look_first);
+    if (hint != hint_rows[row].hint) {
+        fail_msg("row %zu: %d", row, (int)hint);
+    }
+}
+
+static void a_verdict_leads_to_what_its_state_allows(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < IDEM_ARRAY_COUNT(hint_rows); i++) {
+        expect_hint(i);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -315,6 +443,9 @@ int main(void)
         cmocka_unit_test(the_line_is_cut_and_made_safe_for_a_terminal),
         cmocka_unit_test(a_name_is_not_cut_inside_a_character),
         cmocka_unit_test(text_that_is_not_utf8_is_still_json),
+        cmocka_unit_test(a_servers_words_are_one_line_of_text),
+        cmocka_unit_test(a_servers_words_have_a_limit),
+        cmocka_unit_test(a_verdict_leads_to_what_its_state_allows),
     };
     return cmocka_run_group_tests_name("send", tests, NULL, NULL);
 }

@@ -542,7 +542,6 @@ int main(void)
         TEST(a_symbolic_link_leads_to_the_same_locks_and_a_hard_link_is_refused),
         TEST(a_file_or_directory_that_cannot_be_written_is_refused),
         TEST(nothing_is_written_to_a_journal_that_was_removed_or_replaced),
-        TEST(a_journal_that_has_lost_a_commit_is_refused),
         TEST(closing_one_client_leaves_the_locks_of_another),
         TEST(a_file_that_may_not_grow_is_an_error_until_it_may),
         TEST(a_full_disk_is_an_error_until_there_is_room),

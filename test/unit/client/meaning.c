@@ -122,7 +122,8 @@ static bool refused_is_about_the_whole_key(const struct situation *at)
     bool told = at->error && signal->effect == IDEM_SAID_EFFECT_NONE && final;
     bool stored = status == 402 || signal->replayed == IDEM_SAID_YES;
     bool storable = status >= 400 && status <= 499 && status != 409 && status != 429;
-    bool by_stripe = at->stripe && !at->ours && signal->should_retry != IDEM_SAID_YES;
+    bool by_stripe =
+        at->stripe && !at->ours && signal->should_retry != IDEM_SAID_YES && signal->code[0] != '\0';
     return !means(at, IDEM_MEANING_REFUSED) ||
            (named(at) && (told || (by_stripe && stored && storable)));
 }

@@ -209,30 +209,45 @@ static void expiry_counts_from_the_answer_s_own_date(void **state)
     assert_int_equal(signal.expires_in_us, 0);
 }
 
-static void a_web_page_is_told_from_its_media_type(void **state)
+static void a_success_that_the_api_does_not_send_is_told(void **state)
 {
     (void)state;
     static const struct {
-        const char *type;
+        enum idem_dialect_id dialect;
         uint16_t status;
+        const char *type;
+        const char *body;
         bool page;
     } rows[] = {
-        { "text/html", 200, true },
-        { "Text/HTML ; charset=x", 299, true },
-        { "application/xhtml+xml", 200, true },
-        { "text/htmlx", 200, false },
-        { "application/json", 200, false },
-        { "", 200, false },
-        { "text/html", 300, false },
-        { "text/html", 404, false },
+        { IDEM_DIALECT_IETF, 200, "text/html", "", true },
+        { IDEM_DIALECT_IETF, 299, "Text/HTML ; charset=x", "{}", true },
+        { IDEM_DIALECT_IETF, 200, "application/xhtml+xml", "", true },
+        { IDEM_DIALECT_IETF, 200, "application/json", " \r\n\t<html>", true },
+        { IDEM_DIALECT_IETF, 200, "", "<?xml version=\"1.0\"?>", true },
+        { IDEM_DIALECT_IETF, 200, "text/htmlx", "Success", false },
+        { IDEM_DIALECT_IETF, 200, "application/json", "{}", false },
+        { IDEM_DIALECT_IETF, 200, "", "", false },
+        { IDEM_DIALECT_IETF, 300, "text/html", "<html>", false },
+        { IDEM_DIALECT_IETF, 404, "text/html", "<html>", false },
+        { IDEM_DIALECT_STRIPE, 200, "application/json", " {\"id\":1}", false },
+        { IDEM_DIALECT_STRIPE, 200, "text/plain", "Success", true },
+        { IDEM_DIALECT_STRIPE, 200, "", "", true },
+        { IDEM_DIALECT_ADYEN, 200, "application/json", "[1]", true },
+        { IDEM_DIALECT_ADYEN, 204, "", "", true },
+        { IDEM_DIALECT_PAYPAL, 204, "", "", false },
+        { IDEM_DIALECT_PAYPAL, 201, "application/json", "{}", false },
+        { IDEM_DIALECT_PAYPAL, 200, "", "ok", true },
     };
     for (size_t i = 0; i < COUNT(rows); i++) {
         const struct answer answer = {
-            .dialect = IDEM_DIALECT_STRIPE,
+            .dialect = rows[i].dialect,
             .status = rows[i].status,
             .type = rows[i].type,
+            .body = idem_str_from(rows[i].body),
         };
-        assert_int_equal(read_answer(&answer).page, rows[i].page);
+        if (read_answer(&answer).page != rows[i].page) {
+            fail_msg("row %zu: %s", i, rows[i].body);
+        }
     }
 }
 
@@ -409,7 +424,7 @@ int main(void)
         cmocka_unit_test(the_key_in_an_answer_is_this_one_or_another),
         cmocka_unit_test(nothing_is_taken_from_an_answer_that_does_not_name_the_key),
         cmocka_unit_test(expiry_counts_from_the_answer_s_own_date),
-        cmocka_unit_test(a_web_page_is_told_from_its_media_type),
+        cmocka_unit_test(a_success_that_the_api_does_not_send_is_told),
         cmocka_unit_test(a_code_is_read_where_its_api_puts_it),
         cmocka_unit_test(only_an_error_has_a_code),
         cmocka_unit_test(a_longer_document_than_an_error_has_no_code),
