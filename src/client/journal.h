@@ -91,17 +91,12 @@ enum idem_client_err idem_client_journal_lock(struct idem_client_journal *journa
 void idem_client_journal_unlock(struct idem_client_journal *journal, struct idem_str name);
 
 /*
- * The runs begin: all records, durable when it returns OK. A new one is inserted whole. A known one
- * keeps its key and its request, which only renew() changes; written are status_url, deadline_us,
- * window_us, first and begun_us, and its last verdict goes, but for expires_us, which is about the
- * key. Both are in doubt, whatever the record says. Sets id and version. On an error they are what
- * they were, and:
- *   E_BUSY     one was changed since it was found, or has another key in the journal; nothing was
- *              written;
- *   E_INVALID  a text is longer than client_verdict.h allows, or the name cannot be one;
- *   E_JOURNAL  nothing was sent. Normally nothing was written either. If COMMIT itself failed, a
- *              crash may still bring it to light: then there is doubt where nothing was sent, and
- *              repeating it under its key is harmless.
+ * The runs begin: all records, inserted or updated, durable when it returns OK. Writes request (of
+ * a new one), times, first, asker and doubt; takes the last verdict off. Sets id and version.
+ * IDEM_CLIENT_E_BUSY: one was changed since it was found, nothing was written.
+ * IDEM_CLIENT_E_MISMATCH: a new one has a key that another name has for the same method and URL.
+ * IDEM_CLIENT_E_JOURNAL: nothing was sent and, once the journal can be written again, what is in it
+ * says the truth.
  */
 enum idem_client_err idem_client_journal_begin(struct idem_client_journal *journal,
                                                struct idem_client_record *const *records,

@@ -9,7 +9,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "base/bug.h"
 #include "base/json.h"
@@ -55,6 +54,16 @@ bool idem_request_line(struct idem_str line)
     return true;
 }
 
+static bool name_has(struct idem_str name, struct idem_str word)
+{
+    for (size_t from = 0; from + word.len <= name.len; from++) {
+        if (idem_str_equal_nocase(idem_str_slice(name, from, word.len), word)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* A name that is a credential's by all appearances: what is written down is not secret. */
 static bool line_is_secret(struct idem_str name)
 {
@@ -62,11 +71,8 @@ static bool line_is_secret(struct idem_str name)
         "authorization", "cookie", "token", "secret", "password", "api-key", "apikey",
     };
     for (size_t i = 0; i < IDEM_ARRAY_COUNT(words); i++) {
-        size_t len = strlen(words[i]);
-        for (size_t from = 0; from + len <= name.len; from++) {
-            if (strncasecmp(name.data + from, words[i], len) == 0) {
-                return true;
-            }
+        if (name_has(name, idem_str_from(words[i]))) {
+            return true;
         }
     }
     return false;

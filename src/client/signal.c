@@ -298,14 +298,14 @@ static bool is_html(struct idem_str content_type)
            idem_str_equal_nocase(type, IDEM_STR("application/xhtml+xml"));
 }
 
-/* The first byte that is no white space; zero if there is none. */
-static char first_byte(struct idem_str body)
+/* Whether the body begins with `byte`, white space aside. */
+static bool begins_with(struct idem_str body, char byte)
 {
     size_t i = 0;
     while (i < body.len && strchr(" \t\r\n", body.data[i]) != NULL) {
         i += 1;
     }
-    return i < body.len ? body.data[i] : '\0';
+    return i < body.len && body.data[i] == byte;
 }
 
 /*
@@ -314,10 +314,10 @@ static char first_byte(struct idem_str body)
  */
 static bool is_page(const struct idem_dialect *dialect, const struct idem_http_call *call)
 {
-    char first = first_byte(call->answer);
     bool objects = dialect->id == IDEM_DIALECT_STRIPE || dialect->id == IDEM_DIALECT_ADYEN ||
                    (dialect->id == IDEM_DIALECT_PAYPAL && call->answer.len > 0);
-    bool strange = is_html(call->content_type) || first == '<' || (objects && first != '{');
+    bool strange = is_html(call->content_type) || begins_with(call->answer, '<') ||
+                   (objects && !begins_with(call->answer, '{'));
     return strange && call->status >= 200 && call->status < 300;
 }
 

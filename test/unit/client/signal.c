@@ -213,30 +213,30 @@ static void a_success_that_the_api_does_not_send_is_told(void **state)
 {
     (void)state;
     static const struct {
-        enum idem_dialect_id dialect;
-        uint16_t status;
         const char *type;
         const char *body;
+        enum idem_dialect_id dialect;
+        uint16_t status;
         bool page;
     } rows[] = {
-        { IDEM_DIALECT_IETF, 200, "text/html", "", true },
-        { IDEM_DIALECT_IETF, 299, "Text/HTML ; charset=x", "{}", true },
-        { IDEM_DIALECT_IETF, 200, "application/xhtml+xml", "", true },
-        { IDEM_DIALECT_IETF, 200, "application/json", " \r\n\t<html>", true },
-        { IDEM_DIALECT_IETF, 200, "", "<?xml version=\"1.0\"?>", true },
-        { IDEM_DIALECT_IETF, 200, "text/htmlx", "Success", false },
-        { IDEM_DIALECT_IETF, 200, "application/json", "{}", false },
-        { IDEM_DIALECT_IETF, 200, "", "", false },
-        { IDEM_DIALECT_IETF, 300, "text/html", "<html>", false },
-        { IDEM_DIALECT_IETF, 404, "text/html", "<html>", false },
-        { IDEM_DIALECT_STRIPE, 200, "application/json", " {\"id\":1}", false },
-        { IDEM_DIALECT_STRIPE, 200, "text/plain", "Success", true },
-        { IDEM_DIALECT_STRIPE, 200, "", "", true },
-        { IDEM_DIALECT_ADYEN, 200, "application/json", "[1]", true },
-        { IDEM_DIALECT_ADYEN, 204, "", "", true },
-        { IDEM_DIALECT_PAYPAL, 204, "", "", false },
-        { IDEM_DIALECT_PAYPAL, 201, "application/json", "{}", false },
-        { IDEM_DIALECT_PAYPAL, 200, "", "ok", true },
+        { "text/html", "", IDEM_DIALECT_IETF, 200, true },
+        { "Text/HTML ; charset=x", "{}", IDEM_DIALECT_IETF, 299, true },
+        { "application/xhtml+xml", "", IDEM_DIALECT_IETF, 200, true },
+        { "application/json", " \r\n\t<html>", IDEM_DIALECT_IETF, 200, true },
+        { "", "<?xml version=\"1.0\"?>", IDEM_DIALECT_IETF, 200, true },
+        { "text/htmlx", "Success", IDEM_DIALECT_IETF, 200, false },
+        { "application/json", "{}", IDEM_DIALECT_IETF, 200, false },
+        { "", "", IDEM_DIALECT_IETF, 200, false },
+        { "text/html", "<html>", IDEM_DIALECT_IETF, 300, false },
+        { "text/html", "<html>", IDEM_DIALECT_IETF, 404, false },
+        { "application/json", " {\"id\":1}", IDEM_DIALECT_STRIPE, 200, false },
+        { "text/plain", "Success", IDEM_DIALECT_STRIPE, 200, true },
+        { "", "", IDEM_DIALECT_STRIPE, 200, true },
+        { "application/json", "[1]", IDEM_DIALECT_ADYEN, 200, true },
+        { "", "", IDEM_DIALECT_ADYEN, 204, true },
+        { "", "", IDEM_DIALECT_PAYPAL, 204, false },
+        { "application/json", "{}", IDEM_DIALECT_PAYPAL, 201, false },
+        { "", "ok", IDEM_DIALECT_PAYPAL, 200, true },
     };
     for (size_t i = 0; i < COUNT(rows); i++) {
         const struct answer answer = {
@@ -245,9 +245,7 @@ static void a_success_that_the_api_does_not_send_is_told(void **state)
             .type = rows[i].type,
             .body = idem_str_from(rows[i].body),
         };
-        if (read_answer(&answer).page != rows[i].page) {
-            fail_msg("row %zu: %s", i, rows[i].body);
-        }
+        assert_int_equal(read_answer(&answer).page, rows[i].page);
     }
 }
 
