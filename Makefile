@@ -1,5 +1,6 @@
 # The verbs. Each installs by itself the Debian packages that it needs and that are missing.
-.PHONY: bench build run check format tidy install deb check-deb clean
+.PHONY: bench build check check-deb clean deb format fuzz-smoke install model model-deep run sim \
+        sim-hunt tidy
 
 build: # The program, optimised: build/idem
 	@tools/build
@@ -14,6 +15,22 @@ check: # Everything that must hold before a commit
 tidy: # The part of check that reads the sources
 	@tools/install-deps check
 	@tools/tidy
+
+model: # The models: each rule holds, each known mistake is found (models/README.md)
+	@tools/install-deps model
+	@tools/check-models
+
+model-deep: # Likewise with three workers; at most ten minutes
+	@tools/install-deps model
+	@tools/check-models --deep
+
+sim: # One simulated run of SEED=n (and STEPS=n), told line by line (sim/README.md)
+	@tools/install-deps build
+	@tools/sim one '$(SEED)' $(STEPS)
+
+sim-hunt: # Fresh seeds for MINUTES=n; a failure prints the line that repeats it
+	@tools/install-deps build
+	@tools/sim hunt '$(or $(MINUTES),1)'
 
 format: # Rewrites the C sources in the one style
 	@tools/install-deps check
@@ -33,5 +50,8 @@ bench: # What it does in a second, beside what the machine could do (bench/READM
 	@tools/install-deps bench
 	@tools/bench
 
+fuzz-smoke: # New inputs for every fuzz target, SECONDS=60 each (test/fuzz/README.md)
+	@tools/fuzz-smoke
+
 clean:
-	@rm -rf build build-asan build-tsan build-bench
+	@rm -rf build build-asan build-tsan build-sim build-sim-coverage build-bench build-fuzz

@@ -1,0 +1,75 @@
+/*
+ * auditor.h - the judge: what was promised, compared with what everybody saw.
+ *
+ * It is written from the promises P1 to P14 of docs/design.md and looks at boundaries only: what
+ * goes in and what comes out, calls that are handed to the wire, executions in the ledger, and rows
+ * that are durable. It keeps its own books, by key, and asks the code for nothing.
+ *
+ * An operator who lied excuses what follows from the lie: verdicts, sums and order numbers of what
+ * hangs together with it. So does one whose true word stood in a queue until it was out of date.
+ * Nothing excuses a second execution of one intent.
+ */
+#ifndef IDEM_SIM_AUDITOR_H
+#define IDEM_SIM_AUDITOR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/attr.h"
+#include "provider/port.h"
+#include "sim/caller.h"
+
+struct sim_effect;
+struct sim_world;
+
+#define SIM_VIOLATION_MAX 256
+#define SIM_UNBOUND       SIZE_MAX
+
+/* What is known of one key. */
+struct sim_book {
+    const struct sim_plan *plan; /* Borrowed. */
+    size_t wording;              /* Which one the key stands for; SIM_UNBOUND: not known yet. */
+    uint64_t executions;
+    uint64_t sends;  /* Calls handed to the wire. */
+    size_t waiting;  /* Requests inside processes. */
+    bool released;   /* Everybody was told "not executed", and nobody has asked since. */
+    int64_t said_us; /* True time when an operator first spoke about it; 0: none has. */
+    bool excused;    /* An operator has lied about it. */
+    bool told_success;
+    bool told_failure;
+    bool told_expired;
+    size_t told_first_hand; /* Final answers that were said not to be replays. */
+    uint16_t status;        /* Of the final answer; 0: nobody has it. */
+    uint64_t answer_digest;
+    enum idem_intent_state ended; /* As the durable record first said; NONE: not yet. */
+    int64_t ended_us;             /* True time of that. */
+};
+
+struct sim_auditor {
+    struct sim_world *world; /* Borrowed. */
+    struct sim_book books[SIM_PLANS_MAX];
+    uint64_t violations;
+    uint64_t executions;
+    uint64_t replies;
+    char first[SIM_VIOLATION_MAX];
+};
+
+void sim_audit_init(struct sim_auditor *auditor, struct sim_world *world);
+
+void sim_audit_asked(struct sim_auditor *auditor, struct sim_request *request);
+void sim_audit_replied(struct sim_auditor *auditor, const struct sim_request *request, bool heard);
+void sim_audit_call(struct sim_auditor *auditor, const struct idem_call *call);
+/* The first byte of a send leaves, which was handed over at that true time. */
+void sim_audit_left(struct sim_auditor *auditor,
+                    const struct sim_effect *effect,
+                    int64_t handed_us);
+void sim_audit_executed(struct sim_auditor *auditor, const struct sim_effect *effect);
+/* Something may have been committed. */
+void sim_audit_committed(struct sim_auditor *auditor);
+void sim_audit_verdict(struct sim_auditor *auditor, const struct sim_plan *plan, bool is_true);
+
+/* All is healed, and time enough has passed. */
+void sim_audit_end(struct sim_auditor *auditor);
+
+#endif /* IDEM_SIM_AUDITOR_H */
