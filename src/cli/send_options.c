@@ -103,7 +103,7 @@ static const struct option table[] = {
     { NULL, 0, NULL, 0 },
 };
 
-static void text_say(const char *format, va_list args, const char *end)
+static IDEM_PRINTF(1, 0) void text_say(const char *format, va_list args, const char *end)
 {
     char text[TEXT_MAX];
     (void)vsnprintf(text, sizeof(text), format, args); /* A longer one is cut. */

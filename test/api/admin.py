@@ -418,4 +418,4 @@ def traces(world):
 
 
 if __name__ == "__main__":
-    harness.run(TESTS, sys.argv[1], sys.argv[2:])
+    harness.run_at_once(TESTS, sys.argv[1], sys.argv[2:], 4)

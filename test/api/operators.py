@@ -319,8 +319,9 @@ def traced(idem):
 
 
 if __name__ == "__main__":
-    harness.run(
+    harness.run_at_once(
         [credentials, looks, resolves, resolves_failed, refusals, reloads, doubts, traced],
         sys.argv[1],
         sys.argv[2:],
+        4,
     )

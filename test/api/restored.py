@@ -383,7 +383,7 @@ def stops_while_listing(idem):
 
 
 if __name__ == "__main__":
-    harness.run(
+    harness.run_at_once(
         [
             same_key,
             stops_while_listing,
@@ -398,4 +398,5 @@ if __name__ == "__main__":
         ],
         sys.argv[1],
         sys.argv[2:],
+        4,
     )
