@@ -166,6 +166,8 @@ static bool ended_write(struct idem_client *client)
         bool recorded = err == IDEM_CLIENT_OK ||
                         (err == IDEM_CLIENT_E_BUSY && ended_write_one(client, &intent->record));
         idem_client_journal_unlock(client->journal, intent->record.name);
+        /* What is not written down is found out again, and what was done counts in that run. */
+        intent->record.doubt = intent->record.doubt || !recorded;
         idem_verdict_from_record(intent, recorded);
         idem_client_place(intent, IDEM_PLACE_FINISHED);
     }

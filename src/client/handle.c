@@ -246,22 +246,9 @@ static enum idem_client_err renew_locked(struct idem_client_intent *intent,
         idem_client_record_clear(&record);
         return err;
     }
-    /* A key that nobody has used: what the old one went through stays with the old one. */
+    /* Everything else of it is as of a key that nobody has used. */
     record.id = intent->record.id;
     record.version = intent->record.version;
-    record.first = (struct idem_moment){ .wall_us = 0 };
-    record.doubt = false;
-    record.operation_url = (struct idem_str){ .len = 0 };
-    record.outcome = IDEM_CLIENT_NO_OUTCOME;
-    record.reason = IDEM_CLIENT_REASON_NONE;
-    record.over = false;
-    record.replayed = false;
-    record.message = (struct idem_str){ .len = 0 };
-    record.answer_status = 0;
-    record.answer_headers = (struct idem_str){ .len = 0 };
-    record.answer_body = (struct idem_str){ .len = 0 };
-    record.expires_us = 0;
-    record.ended_us = 0;
     err = idem_client_journal_renew(intent->client->journal, &record, reterr);
     if (err != IDEM_CLIENT_OK) {
         idem_client_record_clear(&record);

@@ -392,7 +392,7 @@ static void last_set(struct idem_client_intent *intent,
 /* An answer that cannot be kept was not read. */
 static const struct idem_reading no_memory = {
     .meaning = IDEM_MEANING_UNSURE,
-    .next = IDEM_NEXT_AGAIN,
+    .next = IDEM_NEXT_ASK,
     .why = "there was no memory for the answer",
 };
 

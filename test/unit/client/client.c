@@ -595,6 +595,30 @@ static void an_idle_client_wakes_nobody_and_a_submit_wakes_at_once(void **state)
     assert_int_equal(run(scene, intend(scene, &request))->outcome, IDEM_CLIENT_DONE);
 }
 
+static void what_was_done_and_not_written_down_is_never_refused_later(void **state)
+{
+    struct scene *scene = *state;
+    char lock[128];
+    char away[128];
+    (void)snprintf(lock, sizeof(lock), "%s-lock", scene->journal);
+    (void)snprintf(away, sizeof(away), "%s-away", scene->journal);
+    peer_answer(scene->peer, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}");
+    struct idem_client_request request = request_of(scene, "order-1", "/set");
+    struct idem_client_intent *intent = intend(scene, &request);
+    assert_int_equal(idem_client_submit(scene->client, &intent, 1, &scene->error), IDEM_CLIENT_OK);
+    assert_int_equal(rename(lock, away), 0); /* The journal refuses to be written. */
+    while (idem_client_reap(scene->client) == NULL) {
+        idem_client_perform(scene->client, 100);
+    }
+    assert_int_equal(idem_client_verdict(intent)->outcome, IDEM_CLIENT_DONE);
+    assert_false(idem_client_verdict(intent)->recorded);
+    assert_int_equal(rename(away, lock), 0);
+
+    peer_answer(scene->peer, "HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n");
+    assert_int_equal(run(scene, intent)->outcome, IDEM_CLIENT_UNKNOWN);
+    assert_int_equal(idem_client_renew(intent, NULL, &scene->error), IDEM_CLIENT_E_REFUSED);
+}
+
 static void a_child_after_a_fork_can_do_nothing_with_it(void **state)
 {
     struct scene *scene = *state;
@@ -674,6 +698,7 @@ int main(void)
         IN_A_SCENE(without_doubt_a_wrong_credential_is_put_right_under_the_same_key),
         IN_A_SCENE(a_handle_that_is_behind_the_journal_is_refused),
         IN_A_SCENE(an_idle_client_wakes_nobody_and_a_submit_wakes_at_once),
+        IN_A_SCENE(what_was_done_and_not_written_down_is_never_refused_later),
         IN_A_SCENE(a_child_after_a_fork_can_do_nothing_with_it),
         IN_A_SCENE(limits_hold_at_the_limit),
     };
