@@ -1,7 +1,8 @@
 /*
  * HMAC is built on the fetched SHA-256: EVP_MAC needs a parameter array and a re-init for each key,
- * which costs more than the two extra blocks here. A failure of libcrypto on memory that is already
- * there has no sensible continuation, so it is a bug and stops the process.
+ * which costs more than the two extra blocks here. libcrypto 3.0 takes a hundred bytes at each
+ * beginning. If it is not given them there is no sensible continuation, as after a bug, and the
+ * process stops likewise: what it left is found as after any other death.
  */
 #include "base/digest.h"
 

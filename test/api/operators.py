@@ -122,7 +122,8 @@ def looks(idem):
 
 def resolves(idem):
     """A person's verdict ends what is parked, with a reason, once, and the caller hears of it"""
-    world = World(idem, {"wait_ms": 300})
+    # So long a lease that nothing is over before the early verdict, however slow the machine.
+    world = World(idem, {"wait_ms": 300, "lease_ms": 60000})
     try:
         parked = park(world, "k-1", "order-1")
         done(world.command("resolve", parked), USAGE)
