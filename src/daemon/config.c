@@ -65,7 +65,7 @@
     }
 
 static const char *const role_names[] = { "merchant", "operator", NULL };
-static const char *const adapter_names[] = { "bridge", NULL };
+static const char *const adapter_names[] = { "bridge", "stripe", NULL };
 static const char *const query_names[] = { "none", "at_once", "lagging", NULL };
 static const char *const partial_names[] = { "none", "once", "many", NULL };
 static const char *const in_flight_names[] = { "wait", "accept", "conflict", NULL };

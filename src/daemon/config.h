@@ -32,7 +32,8 @@ enum idem_config_role {
 };
 
 enum idem_config_adapter {
-    IDEM_CONFIG_BRIDGE = 0
+    IDEM_CONFIG_BRIDGE = 0,
+    IDEM_CONFIG_STRIPE
 };
 
 enum idem_config_answer {
@@ -68,7 +69,7 @@ struct idem_config_provider {
     unsigned line;
     const char *entry;
     enum idem_config_adapter adapter;
-    const char *base_url;
+    const char *base_url;        /* NULL: the adapter's own. */
     const char *credential_file; /* At most one of the two; neither: no credential is sent. */
     const char *credential_env;
     const char *account;

@@ -132,20 +132,58 @@ static const char *capability_fault(const struct idem_capability *capability,
     return NULL;
 }
 
+/* Stripe's promises are Stripe's: nobody may configure others. */
+static const char *stripe_fault(const struct idem_config_provider *provider)
+{
+    const struct idem_capability none = { .dedup_window_us = 0 };
+    bool says_more = provider->partial_capture != IDEM_PARTIAL_NONE || provider->listing;
+    for (size_t kind = IDEM_EFFECT_KIND_NONE + 1; kind < IDEM_EFFECT_KIND_COUNT; kind++) {
+        const struct idem_capability *said = &provider->capability[kind];
+        says_more = says_more || said->dedup_window_us != none.dedup_window_us ||
+                    said->dedup_margin_us != none.dedup_margin_us || said->query != none.query ||
+                    said->query_lag_us != none.query_lag_us ||
+                    said->close_is_final != none.close_is_final;
+    }
+    if (says_more) {
+        return "adapter \"stripe\" knows what Stripe promises: leave out capabilities, "
+               "partial_capture and listing";
+    }
+    if (provider->credential_file == NULL && provider->credential_env == NULL) {
+        return "adapter \"stripe\" needs its secret key in credential_file or credential_env";
+    }
+    return NULL;
+}
+
+/* What an entry may leave out depends on its adapter. */
+static const char *adapter_fault(const struct idem_config_provider *provider)
+{
+    switch (provider->adapter) {
+    case IDEM_CONFIG_BRIDGE:
+        return provider->base_url == NULL ? "a provider needs 'entry' and 'base_url'" : NULL;
+    case IDEM_CONFIG_STRIPE:
+        return stripe_fault(provider);
+    }
+    IDEM_UNREACHABLE();
+}
+
 /* Why this entry cannot be used; NULL if it can. */
 static const char *provider_fault(const struct idem_config *config,
                                   const struct idem_config_provider *provider)
 {
-    if (provider->entry == NULL || provider->base_url == NULL) {
+    const char *unfit = adapter_fault(provider);
+    if (provider->entry == NULL) {
         return "a provider needs 'entry' and 'base_url'";
+    }
+    if (unfit != NULL) {
+        return unfit;
     }
     if (!name_is_plain(provider->entry)) {
         return "'entry' may have lower-case letters, digits, '-' and '_'";
     }
-    if (!url_is_usable(provider->base_url)) {
+    if (provider->base_url != NULL && !url_is_usable(provider->base_url)) {
         return "'base_url' must be http:// or https://, without a slash at its end, query or user";
     }
-    if (!url_is_private(provider->base_url) && !config->insecure) {
+    if (provider->base_url != NULL && !url_is_private(provider->base_url) && !config->insecure) {
         return "'base_url' would carry the credential in clear: use https, or insecure = true";
     }
     if (provider->credential_file != NULL && provider->credential_env != NULL) {

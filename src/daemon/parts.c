@@ -11,6 +11,7 @@
 #include "base/bug.h"
 #include "provider/adapter.h"
 #include "provider/bridge.h"
+#include "provider/stripe.h"
 
 _Static_assert(IDEM_SECRETS_FINGERPRINTS_MAX <= IDEM_API_SECRETS_MAX, "the edge takes them all");
 _Static_assert(IDEM_CONFIG_CREDENTIALS_MAX < IDEM_API_CONFIGURED_MAX, "likewise, with bootstrap");
@@ -22,6 +23,8 @@ static const struct idem_adapter *adapter_of(enum idem_config_adapter adapter)
     switch (adapter) {
     case IDEM_CONFIG_BRIDGE:
         return &idem_bridge_adapter;
+    case IDEM_CONFIG_STRIPE:
+        return &idem_stripe_adapter;
     }
     IDEM_UNREACHABLE();
 }
@@ -44,10 +47,15 @@ static enum idem_err provider_make(struct idem_parts *parts,
         .encode = adapter->encode,
     };
     memcpy(rules->capability, provider->capability, sizeof(rules->capability));
+    if (adapter->promises != NULL) { /* idem_config_check() saw that nobody says otherwise. */
+        memcpy(rules->capability, adapter->promises->capability, sizeof(rules->capability));
+        rules->partial_capture = adapter->promises->partial_capture;
+        rules->listing = adapter->promises->listing;
+    }
     parts->entries[index] = (struct idem_provider_entry){
         .adapter = adapter,
         .rules = rules,
-        .base_url = provider->base_url,
+        .base_url = provider->base_url != NULL ? provider->base_url : adapter->base_url,
         .credential = parts->provider_credentials[index],
     };
     return idem_secret_word(provider->credential_file, provider->credential_env,
@@ -110,7 +118,10 @@ struct idem_api_limits idem_parts_limits(const struct idem_config *config)
 static bool is_same_place(const struct idem_config_provider *left,
                           const struct idem_config_provider *right)
 {
-    return left->adapter == right->adapter && strcmp(left->base_url, right->base_url) == 0 &&
+    bool both_default = left->base_url == NULL && right->base_url == NULL;
+    bool same_url = left->base_url != NULL && right->base_url != NULL &&
+                    strcmp(left->base_url, right->base_url) == 0;
+    return left->adapter == right->adapter && (both_default || same_url) &&
            strcmp(left->account, right->account) == 0 && strcmp(left->region, right->region) == 0;
 }
 

@@ -12,6 +12,12 @@
  * with its name, account and region: after a change of configuration a stored request must not
  * reach another account, where nobody knows its id.
  *
+ * An adapter with steps may need several requests for one call. They leave one after the other from
+ * the same carrier, each a call of its own to the client: one send guard each, and none after the
+ * call's not_after_us. What holds in between, and so at every end, is the adapter's word (`so_far`
+ * in adapter.h); the rule above is the special case of one request. A cancelled call takes no
+ * further step.
+ *
  * The provider's text is bounded here, for all adapters. Code and message are for people and are
  * cut. Id, currency and reference are compared or used again: cut they would be other values, so an
  * answer in which one is too long is UNKNOWN.
@@ -34,6 +40,7 @@
 #define ANSWER_TEXT_MAX     IDEM_HTTP_ANSWER_BODY_MAX /* Text that an adapter unescapes. */
 #define FOREIGN_ID_MAX      64                        /* An id as a provider says it. */
 #define PAGE_BODY_MAX       ((size_t)64 * 1024)       /* As docs/bridge.md says. */
+#define KEPT_MAX            4096 /* Text between two steps; longer is UNKNOWN. */
 
 static_assert(IDEM_CALL_MEMORY_MAX >= IDEM_ENTRY_MAX + IDEM_ACCOUNT_MAX + IDEM_REGION_MAX +
                                           FOREIGN_ID_MAX + IDEM_CURRENCY_LEN + IDEM_REFERENCE_MAX +
@@ -47,6 +54,14 @@ struct carrier {
     struct idem_http_call http;
     struct idem_buf request;
     char request_memory[REQUEST_TEXT_MAX];
+
+    /* For an adapter with steps. */
+    struct idem_wire_course course;
+    unsigned requests; /* Of this call, so far. */
+    bool harmless;     /* The one that is under way. */
+    bool cancelled;
+    char kept_memory[2][KEPT_MAX]; /* Text of course.so_far, in turn. */
+    char head_memory[IDEM_HTTP_HEADERS_SIZE];
 };
 
 /* The page that is being asked for, if any. */
@@ -139,47 +154,33 @@ static bool trace_add(struct carrier *carrier)
     return !buf->full;
 }
 
-static bool request_build(struct carrier *carrier)
+enum built {
+    BUILT_REQUEST,
+    BUILT_NOTHING, /* The adapter needs none: course.so_far is the end. */
+    BUILT_TOO_LONG
+};
+
+static enum built request_build(struct carrier *carrier)
 {
     const struct idem_provider_entry *entry = carrier->entry;
+    const struct idem_adapter *adapter = entry->adapter;
     const struct idem_call *call = carrier->call;
+    struct idem_str credential = idem_str_from(entry->credential);
     struct idem_buf *buf = &carrier->request;
     struct idem_wire_request wire = { .header_count = 0 };
 
     idem_buf_init(buf, carrier->request_memory, sizeof(carrier->request_memory));
-    entry->adapter->request(call->kind, &call->effect, idem_str_from(entry->credential), buf,
-                            &wire);
+    if (adapter->steps == NULL) {
+        adapter->request(call->kind, &call->effect, credential, buf, &wire);
+    } else if (!adapter->steps->request(&carrier->course, credential, buf, &wire)) {
+        return BUILT_NOTHING;
+    }
+    carrier->harmless = adapter->steps != NULL && wire.harmless;
+    carrier->http.head_room = adapter->steps == NULL ? NULL : carrier->head_memory;
+    carrier->http.head_room_size = sizeof(carrier->head_memory);
     carrier->http.not_after_us = call->not_after_us;
-    return http_fill(&carrier->http, entry, &wire, buf) && trace_add(carrier);
-}
-
-static enum idem_err port_submit(struct idem_port *port, struct idem_call *call)
-{
-    struct http_port *http = http_port_from(port);
-    const struct idem_provider_entry *entry = entry_find(http, &call->effect);
-
-    if (entry == NULL) {
-        return IDEM_E_INVALID;
-    }
-    struct idem_list_node *node = idem_list_pop(&http->idle);
-    if (node == NULL) {
-        return IDEM_E_LIMIT;
-    }
-    struct carrier *carrier = IDEM_CONTAINER_OF(node, struct carrier, node);
-    carrier->call = call;
-    carrier->entry = entry;
-
-    enum idem_err err = request_build(carrier) ? IDEM_OK : IDEM_E_INVALID;
-    if (err == IDEM_OK) {
-        err = idem_http_client_submit(http->client, &carrier->http);
-    }
-    if (err != IDEM_OK) {
-        carrier->call = NULL;
-        idem_list_push_front(&http->idle, &carrier->node);
-        return err;
-    }
-    call->carrier = carrier;
-    return IDEM_OK;
+    bool fits = http_fill(&carrier->http, entry, &wire, buf) && trace_add(carrier);
+    return fits ? BUILT_REQUEST : BUILT_TOO_LONG;
 }
 
 /* At most `max` bytes, and no half character at the end. */
@@ -201,35 +202,67 @@ static bool text_fits(const struct idem_evidence *read)
            read->reference.len <= IDEM_REFERENCE_MAX;
 }
 
-/* Reads a finished call. Text of the result may lie in the carrier or the port. */
+/* Nothing was learned, but what the provider wishes. */
+static void silence_keep(struct idem_evidence *read)
+{
+    *read = (struct idem_evidence){
+        .outcome = IDEM_OUTCOME_UNKNOWN,
+        .amount_minor = -1,
+        .retry_after_us = read->retry_after_us,
+    };
+}
+
+/* What an adapter has read must be one of its words, and fit; else it is silence. */
+static bool evidence_fits(struct idem_evidence *read, const struct idem_buf *buf)
+{
+    IDEM_ASSERT(read->outcome > IDEM_OUTCOME_NONE);
+    IDEM_ASSERT(read->outcome < IDEM_OUTCOME_COUNT);
+    if (buf->full || !text_fits(read)) {
+        silence_keep(read);
+        return false;
+    }
+    return true;
+}
+
+/* What there is before anything has been sent: for a send, proof. */
+static struct idem_evidence evidence_first(enum idem_call_kind kind)
+{
+    return (struct idem_evidence){
+        .outcome = kind == IDEM_CALL_SEND ? IDEM_OUTCOME_NOT_EXECUTED : IDEM_OUTCOME_UNKNOWN,
+        .amount_minor = -1,
+    };
+}
+
+static struct idem_wire_answer answer_of(const struct idem_http_call *http)
+{
+    return (struct idem_wire_answer){
+        .status = http->status,
+        .content_type = http->content_type,
+        .body = http->answer,
+        .head = http->head,
+        .retry_after_us = http->retry_after_us,
+    };
+}
+
+/* Reads a finished call of one request. Text of the result may lie in the carrier or the port. */
 static struct idem_evidence evidence_read(struct http_port *http, const struct carrier *carrier)
 {
     const struct idem_call *call = carrier->call;
     const struct idem_http_call *answer = &carrier->http;
-    const struct idem_evidence silence = { .outcome = IDEM_OUTCOME_UNKNOWN, .amount_minor = -1 };
-    struct idem_evidence read = silence;
+    struct idem_evidence read = evidence_first(call->kind);
 
     IDEM_ASSERT(answer->verdict > IDEM_HTTP_NONE);
     IDEM_ASSERT(answer->verdict < IDEM_HTTP_VERDICT_COUNT);
-    if (answer->verdict == IDEM_HTTP_NOT_SENT && call->kind == IDEM_CALL_SEND) {
-        read.outcome = IDEM_OUTCOME_NOT_EXECUTED;
+    if (answer->verdict == IDEM_HTTP_UNKNOWN) {
+        read.outcome = IDEM_OUTCOME_UNKNOWN;
     }
     if (answer->verdict == IDEM_HTTP_ANSWERED) {
-        struct idem_wire_answer wire = {
-            .status = answer->status,
-            .content_type = answer->content_type,
-            .body = answer->answer,
-            .retry_after_us = answer->retry_after_us,
-        };
+        const struct idem_wire_answer wire = answer_of(answer);
         struct idem_buf buf;
         idem_buf_init(&buf, http->answer_memory, sizeof(http->answer_memory));
         carrier->entry->adapter->decode(call->kind, &call->effect, &wire, &buf, &read);
-        IDEM_ASSERT(read.outcome > IDEM_OUTCOME_NONE);
-        IDEM_ASSERT(read.outcome < IDEM_OUTCOME_COUNT);
-        if (buf.full || !text_fits(&read)) {
-            read = silence;
-            read.retry_after_us = answer->retry_after_us;
-        }
+        read.retry_after_us = answer->retry_after_us;
+        (void)evidence_fits(&read, &buf); /* If not, it is silence now. */
     }
     return read;
 }
@@ -258,17 +291,132 @@ static void evidence_fill(struct idem_call *call,
     IDEM_ASSERT(!buf.full);
 }
 
-static void call_finish(struct http_port *http, struct carrier *carrier)
+static void call_end(struct http_port *http,
+                     struct carrier *carrier,
+                     const struct idem_evidence *read)
 {
     struct idem_call *call = carrier->call;
-    IDEM_ASSERT(call->carrier == carrier);
 
-    struct idem_evidence read = evidence_read(http, carrier);
-    evidence_fill(call, carrier->entry->rules, &read);
+    evidence_fill(call, carrier->entry->rules, read);
     call->carrier = NULL;
     carrier->call = NULL;
     idem_list_push_front(&http->idle, &carrier->node);
     idem_list_push(&http->done, &call->node);
+}
+
+/*
+ * Keeps the text of what is known so far. It may lie in the answer, which the next request writes
+ * over, or in what was kept before, so two places take turns.
+ */
+static void course_keep(struct carrier *carrier)
+{
+    struct idem_evidence *so_far = &carrier->course.so_far;
+    struct idem_buf buf;
+
+    idem_buf_init(&buf, carrier->kept_memory[carrier->requests % 2], KEPT_MAX);
+    so_far->effect_id = idem_buf_keep(&buf, so_far->effect_id);
+    so_far->currency = idem_buf_keep(&buf, so_far->currency);
+    so_far->reference = idem_buf_keep(&buf, so_far->reference);
+    so_far->code = idem_buf_keep(&buf, text_cut(so_far->code, IDEM_CODE_MAX));
+    so_far->message = idem_buf_keep(&buf, text_cut(so_far->message, IDEM_MESSAGE_MAX));
+    IDEM_ASSERT(!buf.full); /* evidence_fits() has looked at the others. */
+}
+
+/* Takes in how a request of several ended. True: another follows. */
+static bool course_read(struct http_port *http, struct carrier *carrier)
+{
+    struct idem_wire_course *course = &carrier->course;
+    const struct idem_http_call *answer = &carrier->http;
+    struct idem_buf buf;
+
+    IDEM_ASSERT(answer->verdict > IDEM_HTTP_NONE);
+    IDEM_ASSERT(answer->verdict < IDEM_HTTP_VERDICT_COUNT);
+    if (answer->verdict == IDEM_HTTP_UNKNOWN && !carrier->harmless) {
+        course->so_far.outcome = IDEM_OUTCOME_UNKNOWN;
+    }
+    if (answer->verdict != IDEM_HTTP_ANSWERED) {
+        return false;
+    }
+    const struct idem_wire_answer wire = answer_of(answer);
+    idem_buf_init(&buf, http->answer_memory, sizeof(http->answer_memory));
+    bool more = carrier->entry->adapter->steps->decode(course, &wire, &buf);
+    course->so_far.retry_after_us = answer->retry_after_us;
+    bool fits = evidence_fits(&course->so_far, &buf);
+    course_keep(carrier);
+    return more && fits && !carrier->cancelled && carrier->requests < IDEM_WIRE_STEPS_MAX;
+}
+
+/* Sends the request of the course's step. False: it has not left and never will. */
+static bool course_send(struct http_port *http, struct carrier *carrier)
+{
+    if (request_build(carrier) != BUILT_REQUEST ||
+        idem_http_client_submit(http->client, &carrier->http) != IDEM_OK) {
+        return false;
+    }
+    carrier->requests += 1;
+    return true;
+}
+
+static void call_finish(struct http_port *http, struct carrier *carrier)
+{
+    IDEM_ASSERT(carrier->call->carrier == carrier);
+    if (carrier->entry->adapter->steps == NULL) {
+        struct idem_evidence read = evidence_read(http, carrier);
+        call_end(http, carrier, &read);
+        return;
+    }
+    if (!course_read(http, carrier) || !course_send(http, carrier)) {
+        call_end(http, carrier, &carrier->course.so_far);
+    }
+}
+
+static void carrier_begin(struct carrier *carrier,
+                          struct idem_call *call,
+                          const struct idem_provider_entry *entry)
+{
+    carrier->call = call;
+    carrier->entry = entry;
+    carrier->requests = 0;
+    carrier->cancelled = false;
+    carrier->course = (struct idem_wire_course){
+        .kind = call->kind,
+        .effect = &call->effect,
+        .so_far = evidence_first(call->kind),
+    };
+}
+
+static enum idem_err port_submit(struct idem_port *port, struct idem_call *call)
+{
+    struct http_port *http = http_port_from(port);
+    const struct idem_provider_entry *entry = entry_find(http, &call->effect);
+
+    if (entry == NULL) {
+        return IDEM_E_INVALID;
+    }
+    struct idem_list_node *node = idem_list_pop(&http->idle);
+    if (node == NULL) {
+        return IDEM_E_LIMIT;
+    }
+    struct carrier *carrier = IDEM_CONTAINER_OF(node, struct carrier, node);
+    carrier_begin(carrier, call, entry);
+
+    enum built built = request_build(carrier);
+    if (built == BUILT_NOTHING) { /* Known without asking. */
+        call_end(http, carrier, &carrier->course.so_far);
+        return IDEM_OK;
+    }
+    enum idem_err err = built == BUILT_REQUEST ? IDEM_OK : IDEM_E_INVALID;
+    if (err == IDEM_OK) {
+        err = idem_http_client_submit(http->client, &carrier->http);
+    }
+    if (err != IDEM_OK) {
+        carrier->call = NULL;
+        idem_list_push_front(&http->idle, &carrier->node);
+        return err;
+    }
+    carrier->requests = 1;
+    call->carrier = carrier;
+    return IDEM_OK;
 }
 
 /* Listings. */
@@ -334,12 +482,7 @@ static void listing_finish(struct http_port *http)
     IDEM_ASSERT(listing != NULL);
     IDEM_ASSERT(listing->carrier == lister);
     if (answer->verdict == IDEM_HTTP_ANSWERED) {
-        struct idem_wire_answer wire = {
-            .status = answer->status,
-            .content_type = answer->content_type,
-            .body = answer->answer,
-            .retry_after_us = answer->retry_after_us,
-        };
+        const struct idem_wire_answer wire = answer_of(answer);
         listing->answered =
             lister->entry->adapter->list_decode(&wire, listing) && !listing->kept.full;
     }
@@ -393,6 +536,7 @@ static void port_cancel(struct idem_port *port, struct idem_call *call)
         return; /* It has ended, and waits to be reaped. */
     }
     IDEM_ASSERT(carrier->call == call);
+    carrier->cancelled = true;
     idem_http_client_cancel(http_port_from(port)->client, &carrier->http);
 }
 
@@ -430,6 +574,8 @@ static void entry_check(const struct idem_provider_entry *entry)
 {
     IDEM_ASSERT(entry->adapter != NULL);
     IDEM_ASSERT(entry->base_url != NULL);
+    IDEM_ASSERT((entry->adapter->steps == NULL) == (entry->adapter->request != NULL));
+    IDEM_ASSERT((entry->adapter->steps == NULL) == (entry->adapter->decode != NULL));
     IDEM_ASSERT(entry->rules->request_timeout_us > 0);
     IDEM_ASSERT(entry->rules->entry.len <= IDEM_ENTRY_MAX);
     IDEM_ASSERT(entry->rules->account.len <= IDEM_ACCOUNT_MAX);
