@@ -182,7 +182,7 @@ bool idem_read_run(struct idem_rows *rows, int64_t incarnation, struct idem_read
         return true;
     }
     read_reset(read);
-    bool down = step == IDEM_ROWS_LOST || step == IDEM_ROWS_DAMAGED;
+    bool down = step == IDEM_ROWS_LOST || step == IDEM_ROWS_DAMAGED || step == IDEM_ROWS_DOWN;
     read->answer = down ? IDEM_STORE_DOWN : IDEM_STORE_NOTHING;
     return step != IDEM_ROWS_DAMAGED;
 }

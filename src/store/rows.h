@@ -9,6 +9,7 @@
 #ifndef IDEM_STORE_ROWS_H
 #define IDEM_STORE_ROWS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -19,13 +20,15 @@ enum idem_rows_step {
     IDEM_ROWS_OK = 0,
     IDEM_ROWS_MISS,       /* A guard did not hold or a constraint refused; roll back. */
     IDEM_ROWS_REFUSED,    /* Full, busy, read-only, unreadable; roll back. */
-    IDEM_ROWS_WRONG_NODE, /* Somebody else opened this store after us; roll back. */
+    IDEM_ROWS_WRONG_NODE, /* This store is somebody else's to write; roll back. */
+    IDEM_ROWS_DOWN,       /* It cannot be reached; roll back. */
     IDEM_ROWS_DAMAGED,    /* What lies there is not what was written; roll back, and no further. */
     IDEM_ROWS_LOST        /* Nobody knows what became of the transaction. */
 };
 
 /* The store's own values, by name. */
-#define IDEM_META_REAP_HORIZON  "reap_horizon_us"
+#define IDEM_META_REAP_HORIZON  "reap_horizon_us"  /* Always there. */
+#define IDEM_META_CLOCK_SEEN    "clock_seen_us"    /* The latest time that the clock said. */
 #define IDEM_META_RESTORED      "restored"         /* "1": the mode lasts. */
 #define IDEM_META_RESTORED_FROM "restored_from_us" /* The newest time of the copy. */
 #define IDEM_META_RESTORED_AT   "restored_at_us"   /* The clock when it was put back. */
@@ -64,6 +67,15 @@ struct idem_rows;
 /* Nothing found is OK and leaves `row` zero. INSERT puts the new handle into `row`. */
 struct idem_rows_ops {
     enum idem_rows_step (*begin)(struct idem_rows *rows);
+    /*
+     * NULL, or instead of begin for `count` items of a batch from `first` on: for a backend that
+     * fetches their facts together, and whose time is another machine's: they are stamped after it.
+     */
+    enum idem_rows_step (*begin_batch)(struct idem_rows *rows,
+                                       struct idem_list_node *first,
+                                       size_t count);
+    /* NULL, or called before commit: whether the guards hold of writes that were only queued. */
+    enum idem_rows_step (*flush)(struct idem_rows *rows);
     enum idem_rows_step (*commit)(struct idem_rows *rows); /* OK or LOST. */
     /* OK: nothing of it is there. Otherwise LOST. Also for a transaction that is over already. */
     enum idem_rows_step (*rollback)(struct idem_rows *rows);
@@ -164,6 +176,7 @@ struct idem_rows_ops {
 struct idem_rows {
     const struct idem_rows_ops *ops;
     struct idem_buf *kept; /* Borrowed: where text of found rows goes. */
+    bool moved; /* The last miss met what others wrote meanwhile: all of it may work at once. */
 };
 
 #endif /* IDEM_STORE_ROWS_H */

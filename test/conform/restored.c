@@ -8,6 +8,8 @@
  * each backend. A store of the memory has no second opening, so what needs records from before the
  * copy runs on the other alone.
  */
+#include <string.h>
+
 #include "base/digest.h"
 #include "lib/test.h"
 #include "unit/store/fixture.h"
@@ -23,7 +25,7 @@ static int setup_restored(void **state, enum fixture_kind kind)
 {
     static struct fixture fixture;
     fixture_init(&fixture, kind);
-    if (kind == FIXTURE_SQLITE) { /* There must be something that was restored. */
+    if (kind != FIXTURE_MEMORY) { /* There must be something that was restored. */
         fixture_open(&fixture);
         fixture_close(&fixture);
     }
@@ -41,6 +43,11 @@ static int setup_memory(void **state)
 static int setup_sqlite(void **state)
 {
     return setup_restored(state, FIXTURE_SQLITE);
+}
+
+static int setup_postgres(void **state)
+{
+    return setup_restored(state, FIXTURE_POSTGRES);
 }
 
 static int suite_teardown(void **state)
@@ -74,6 +81,7 @@ static void resolve(struct fixture *fixture,
     command->intent_row = to->outcome.intent.row;
     command->resolve = (struct idem_resolve){
         .verdict = verdict,
+        .asked_us = idem_clock_wall_us(&fixture->clock),
         .by = IDEM_STR("ops/anna"),
         .reason = IDEM_STR("seen in the provider's console"),
         .reference = IDEM_STR("provider-9"),
@@ -491,8 +499,13 @@ static void what_waits_to_be_sent_under_a_number_that_was_used_is_parked(void **
             CONFORM(what_waits_to_be_sent_under_a_number_that_was_used_is_parked, setup), \
     }
 
-int main(void)
+/* Without an argument the stores that need no server; with "postgres" that one. */
+int main(int argc, char **argv)
 {
+    if (argc > 1 && strcmp(argv[1], "postgres") == 0) {
+        const struct CMUnitTest postgres[] = SUITE(setup_postgres);
+        return cmocka_run_group_tests_name("restored: postgres", postgres, NULL, NULL);
+    }
     const struct CMUnitTest memory[] = SUITE(setup_memory);
     const struct CMUnitTest sqlite[] = SUITE(setup_sqlite);
     int failed = cmocka_run_group_tests_name("restored: memory", memory, NULL, NULL);

@@ -8,6 +8,8 @@
  * Method: real commands through the public door, decided by the real core. The same tests run once
  * for each backend.
  */
+#include <string.h>
+
 #include "lib/test.h"
 #include "unit/store/fixture.h"
 
@@ -31,6 +33,15 @@ static int suite_setup_sqlite(void **state)
 {
     static struct fixture fixture;
     fixture_init(&fixture, FIXTURE_SQLITE);
+    fixture_open(&fixture);
+    *state = &fixture;
+    return 0;
+}
+
+static int suite_setup_postgres(void **state)
+{
+    static struct fixture fixture;
+    fixture_init(&fixture, FIXTURE_POSTGRES);
     fixture_open(&fixture);
     *state = &fixture;
     return 0;
@@ -234,7 +245,8 @@ static void a_full_batch_is_one_batch(void **state)
     fixture_run_durable(fixture, calls, COUNT);
     for (size_t i = 0; i < COUNT; i++) {
         assert_int_equal(calls[i].outcome.release.kind, IDEM_RELEASE_SEND);
-        assert_int_equal(calls[i].outcome.intent.row, i + 1);
+        assert_true(calls[i].outcome.intent.row > 0); /* In the store's own order. */
+        assert_true(calls[i].outcome.intent.row <= COUNT);
     }
     free(calls);
 }
@@ -719,7 +731,8 @@ static void a_stopped_store_still_hands_back_what_it_accepted(void **state)
 
     idem_store_submit(fixture->store, &batch);
     idem_store_read(fixture->store, &fixture->read);
-    assert_false(idem_store_has_room(fixture->store));
+    assert_int_equal(idem_store_has_room(fixture->store),
+                     fixture->store->batches_in_flight_max > 1);
     idem_store_stop(fixture->store);
     while (batches.count + reads.count < 2) {
         idem_store_reap(fixture->store, &batches, &reads);
@@ -763,8 +776,13 @@ static void a_stopped_store_still_hands_back_what_it_accepted(void **state)
             CONFORM(a_stopped_store_still_hands_back_what_it_accepted, setup),              \
     }
 
-int main(void)
+/* Without an argument the stores that need no server; with "postgres" that one. */
+int main(int argc, char **argv)
 {
+    if (argc > 1 && strcmp(argv[1], "postgres") == 0) {
+        const struct CMUnitTest postgres[] = SUITE(suite_setup_postgres);
+        return cmocka_run_group_tests_name("store: postgres", postgres, NULL, NULL);
+    }
     const struct CMUnitTest memory[] = SUITE(suite_setup_memory);
     const struct CMUnitTest sqlite[] = SUITE(suite_setup_sqlite);
     int failed = cmocka_run_group_tests_name("store: memory", memory, NULL, NULL);

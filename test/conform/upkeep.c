@@ -7,6 +7,8 @@
  * Method: as in store.c: real commands through the public door, decided by the real core, once for
  * each backend.
  */
+#include <string.h>
+
 #include "base/digest.h"
 #include "lib/test.h"
 #include "unit/store/fixture.h"
@@ -35,6 +37,11 @@ static int setup_memory(void **state)
 static int setup_sqlite(void **state)
 {
     return setup_kind(state, FIXTURE_SQLITE);
+}
+
+static int setup_postgres(void **state)
+{
+    return setup_kind(state, FIXTURE_POSTGRES);
 }
 
 static int suite_teardown(void **state)
@@ -214,6 +221,7 @@ static void resolve(struct fixture *fixture,
     command->intent_row = to->outcome.intent.row;
     command->resolve = (struct idem_resolve){
         .verdict = verdict,
+        .asked_us = idem_clock_wall_us(&fixture->clock),
         .by = IDEM_STR("ops/anna"),
         .reason = IDEM_STR("seen in the provider's console"),
         .reference = IDEM_STR("provider-9"),
@@ -221,6 +229,37 @@ static void resolve(struct fixture *fixture,
         .currency = to->outcome.intent.effect.currency,
     };
     fixture_run_durable(fixture, call, 1);
+}
+
+/* P12: no record is ever there without one, however early the first process dies. */
+static void a_store_has_a_horizon_from_its_opening(void **state)
+{
+    struct fixture *fixture = *state;
+    assert_int_equal(fixture->store->horizon_us, FIXTURE_START_US);
+}
+
+/* P6: what was said before the wire was quiet stays refused, however late it is decided. */
+static void a_verdict_speaks_of_when_it_was_said(void **state)
+{
+    struct fixture *fixture = *state;
+    struct call accept;
+    struct call call;
+    pay(fixture, &accept, "key-1");
+    settle(fixture, &accept, IDEM_OUTCOME_UNKNOWN);
+    struct idem_command *command = call_begin(fixture, &call, IDEM_COMMAND_RESOLVE);
+    command->scope = accept.outcome.intent.scope;
+    command->resolve = (struct idem_resolve){
+        .verdict = IDEM_VERDICT_FAILED,
+        .asked_us = idem_clock_wall_us(&fixture->clock),
+        .by = IDEM_STR("ops/anna"),
+        .reason = IDEM_STR("not in the provider's console"),
+    };
+    fixture->clock.wall_base_us += IDEM_US_PER_DAY;
+    fixture_run_durable(fixture, &call, 1);
+    assert_int_equal(call.outcome.release.problem, IDEM_PROBLEM_TOO_EARLY);
+    resolve(fixture, &call, &accept, IDEM_VERDICT_FAILED);
+    assert_int_equal(call.outcome.release.problem, IDEM_PROBLEM_NONE);
+    assert_int_equal(call.outcome.intent.state, IDEM_INTENT_FAILED);
 }
 
 static void a_verdict_settles_and_decides_the_cases(void **state)
@@ -632,6 +671,8 @@ static void a_contradiction_that_is_told_again_opens_one_case(void **state)
             CONFORM(a_tombstone_without_a_payment_goes_with_all_that_hangs_on_it, setup), \
             CONFORM(a_record_that_moved_on_is_not_removed, setup),                        \
             CONFORM(more_than_fits_expires_in_parts, setup),                              \
+            CONFORM(a_store_has_a_horizon_from_its_opening, setup),                       \
+            CONFORM(a_verdict_speaks_of_when_it_was_said, setup),                         \
             CONFORM(a_verdict_settles_and_decides_the_cases, setup),                      \
             CONFORM(an_open_case_keeps_the_record, setup),                                \
             CONFORM(a_list_shows_what_its_filter_asks_for, setup),                        \
@@ -646,8 +687,13 @@ static void a_contradiction_that_is_told_again_opens_one_case(void **state)
             CONFORM(a_contradiction_that_is_told_again_opens_one_case, setup),            \
     }
 
-int main(void)
+/* Without an argument the stores that need no server; with "postgres" that one. */
+int main(int argc, char **argv)
 {
+    if (argc > 1 && strcmp(argv[1], "postgres") == 0) {
+        const struct CMUnitTest postgres[] = SUITE(setup_postgres);
+        return cmocka_run_group_tests_name("upkeep: postgres", postgres, NULL, NULL);
+    }
     const struct CMUnitTest memory[] = SUITE(setup_memory);
     const struct CMUnitTest sqlite[] = SUITE(setup_sqlite);
     int failed = cmocka_run_group_tests_name("upkeep: memory", memory, NULL, NULL);

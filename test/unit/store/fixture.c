@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/attr.h"
+#include "base/bug.h"
 #include "lib/test.h"
 #include "store/memory/memory.h"
 #include "store/sqlite/sqlite.h"
@@ -75,6 +76,32 @@ static void rules_init(struct fixture *fixture)
     fixture->rules.provider_count = 1;
 }
 
+static struct pg_server server;
+
+static void server_end(void)
+{
+    pg_server_deinit(&server);
+}
+
+struct pg_server *fixture_server(void)
+{
+    if (server.directory[0] == '\0') {
+        pg_server_init(&server);
+        pg_server_start(&server, NULL);
+        assert_int_equal(atexit(server_end), 0);
+    }
+    return &server;
+}
+
+static void postgres_init(struct fixture *fixture)
+{
+    pg_server_say(fixture_server(), "DROP SCHEMA IF EXISTS idem CASCADE");
+    fixture->postgres = idem_postgres_settings_default(fixture_server()->url);
+    fixture->postgres.writers = 2;
+    fixture->postgres.readers = 1;
+    fixture->postgres.clock_is_ours = true;
+}
+
 void fixture_init(struct fixture *fixture, enum fixture_kind kind)
 {
     *fixture = (struct fixture){
@@ -95,15 +122,24 @@ void fixture_init(struct fixture *fixture, enum fixture_kind kind)
         .effect_secret_check = { .bytes = { 1, 2, 3 } },
         .scope_rule = IDEM_STR("endpoint"),
     };
+    if (kind == FIXTURE_POSTGRES) {
+        postgres_init(fixture);
+    }
 }
 
 enum idem_err fixture_try_open(struct fixture *fixture,
                                struct idem_store **ret_store,
                                struct idem_error *reterr)
 {
-    return fixture->kind == FIXTURE_MEMORY
-               ? idem_memory_open(&fixture->options, ret_store, reterr)
-               : idem_sqlite_open(fixture->path, &fixture->options, ret_store, reterr);
+    switch (fixture->kind) {
+    case FIXTURE_MEMORY:
+        return idem_memory_open(&fixture->options, ret_store, reterr);
+    case FIXTURE_SQLITE:
+        return idem_sqlite_open(fixture->path, &fixture->options, ret_store, reterr);
+    case FIXTURE_POSTGRES:
+        return idem_postgres_open(&fixture->postgres, &fixture->options, ret_store, reterr);
+    }
+    IDEM_UNREACHABLE();
 }
 
 void fixture_open(struct fixture *fixture)

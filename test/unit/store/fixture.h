@@ -9,11 +9,14 @@
 
 #include <pthread.h>
 
+#include "lib/pg_server.h"
+#include "store/postgres/postgres.h"
 #include "store/store.h"
 
 enum fixture_kind {
     FIXTURE_MEMORY,
-    FIXTURE_SQLITE
+    FIXTURE_SQLITE,
+    FIXTURE_POSTGRES
 };
 
 struct fixture {
@@ -25,6 +28,7 @@ struct fixture {
     struct idem_store_options options;
     char directory[64];
     char path[96];
+    struct idem_postgres_settings postgres;
     uint64_t uid_next;
     struct idem_read read; /* For one read at a time. */
 
@@ -49,6 +53,9 @@ void fixture_deinit(struct fixture *fixture); /* Closes, and removes the files. 
 
 /* Waits until the store has called `wake` since the last wait. */
 void fixture_wait(struct fixture *fixture);
+
+/* The program's one server, started when it is first needed. */
+struct pg_server *fixture_server(void);
 
 /* Opens the file with options of the test's own; the store is given. */
 enum idem_err fixture_try_open(struct fixture *fixture,

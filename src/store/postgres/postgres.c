@@ -1,0 +1,462 @@
+/*
+ * The store on PostgreSQL: a few writers and readers, each a thread with a connection.
+ *
+ *   engine --batches--> writer i --done_batches--> engine      (one batch each at a time)
+ *   engine --reads----> reader i --done_reads----> engine
+ *                       keeper: every now and then "this instance lives"
+ *
+ * The engine's thread hands each batch to a writer that has none, so batches run beside one another
+ * and a writer that waits holds up nobody else's. Threads share nothing but the queues.
+ *
+ * What differs from the embedded store: a COMMIT without a clean answer costs the connection and
+ * not the process. The run that says `broken` then is made whole again before the next batch,
+ * unless what lies in the database is damaged.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bug.h"
+#include "base/thread.h"
+#include "store/postgres/rows_internal.h"
+#include "store/read.h"
+
+#define WAIT_US      (5 * IDEM_US_PER_SECOND)
+#define LOCK_WAIT_US (250 * IDEM_US_PER_MS)
+#define SILENCE_US   (15 * IDEM_US_PER_SECOND)
+#define SIGNS        5 /* Of life, in the time after which an instance counts as dead. */
+
+static struct idem_postgres *postgres_of(struct idem_store *store)
+{
+    return IDEM_CONTAINER_OF(store, struct idem_postgres, base);
+}
+
+static void wake(const struct idem_postgres *postgres)
+{
+    postgres->base.options.wake(postgres->base.options.wake_context);
+}
+
+struct idem_postgres_settings idem_postgres_settings_default(const char *url)
+{
+    return (struct idem_postgres_settings){
+        .url = url,
+        .writers = 4,
+        .readers = 2,
+        .wait_us = WAIT_US,
+        .lock_wait_us = LOCK_WAIT_US,
+        .silence_us = SILENCE_US,
+    };
+}
+
+/* A writer's clock: what its transaction was told. */
+static struct idem_postgres_writer *writer_of_clock(struct idem_clock *clock)
+{
+    return IDEM_CONTAINER_OF(clock, struct idem_postgres_writer, clock);
+}
+
+static int64_t told_wall_us(struct idem_clock *clock)
+{
+    return writer_of_clock(clock)->worker.connection.now_us;
+}
+
+static int64_t told_mono_us(struct idem_clock *clock)
+{
+    return writer_of_clock(clock)->worker.connection.mono_us;
+}
+
+static const struct idem_clock_ops told_clock = { .wall_us = told_wall_us,
+                                                  .mono_us = told_mono_us };
+
+/* Keys in the same order in every batch: two that overlap then wait for one another in one way. */
+static int by_scope(const void *left, const void *right)
+{
+    const struct idem_store_item *const *one = left;
+    const struct idem_store_item *const *two = right;
+    return memcmp(&(*one)->command.scope, &(*two)->command.scope, sizeof(struct idem_scope));
+}
+
+static void batch_sort(struct idem_store_batch *batch)
+{
+    struct idem_store_item *items[IDEM_STORE_BATCH_MAX];
+    size_t count = 0;
+    struct idem_list_node *node = NULL;
+    while ((node = idem_list_pop(&batch->items)) != NULL) {
+        items[count] = IDEM_CONTAINER_OF(node, struct idem_store_item, node);
+        count += 1;
+    }
+    qsort(items, count, sizeof(void *), by_scope);
+    for (size_t i = 0; i < count; i++) {
+        idem_list_push(&batch->items, &items[i]->node);
+    }
+}
+
+/* A COMMIT that nobody knows of costs its connection; damage costs the store. */
+static void batch_run(struct idem_postgres_writer *writer, struct idem_store_batch *batch)
+{
+    struct idem_postgres *postgres = writer->worker.store;
+    bool was_broken = atomic_load(&postgres->broken);
+    writer->run.broken = was_broken;
+    writer->worker.connection.lost = false;
+    batch_sort(batch);
+    idem_run_batch(&writer->run, batch);
+    if (writer->run.broken && !was_broken && !writer->worker.connection.lost) {
+        atomic_store(&postgres->broken, true);
+    }
+    if (!writer->run.restored) {
+        atomic_store(&postgres->restored_over, true);
+    }
+    idem_queue_push(&postgres->done_batches, &batch->node);
+    wake(postgres);
+}
+
+static void *writer_main(void *argument)
+{
+    struct idem_postgres_writer *writer = argument;
+    struct idem_list work = { .count = 0 };
+    while (idem_queue_wait(&writer->worker.work, &work)) {
+        struct idem_list_node *node = NULL;
+        while ((node = idem_list_pop(&work)) != NULL) {
+            batch_run(writer, IDEM_CONTAINER_OF(node, struct idem_store_batch, node));
+        }
+    }
+    return NULL;
+}
+
+static void read_run(struct idem_postgres_worker *reader, struct idem_read *read)
+{
+    struct idem_postgres *postgres = reader->store;
+    if (atomic_load(&postgres->broken)) {
+        read->found = false;
+        read->answer = IDEM_STORE_DOWN;
+    } else if (!idem_read_run(&reader->connection.rows, postgres->base.incarnation, read)) {
+        atomic_store(&postgres->broken, true);
+    }
+    idem_queue_push(&postgres->done_reads, &read->node);
+    wake(postgres);
+}
+
+static void *reader_main(void *argument)
+{
+    struct idem_postgres_worker *reader = argument;
+    struct idem_list work = { .count = 0 };
+    while (idem_queue_wait(&reader->work, &work)) {
+        struct idem_list_node *node = NULL;
+        while ((node = idem_list_pop(&work)) != NULL) {
+            read_run(reader, IDEM_CONTAINER_OF(node, struct idem_read, node));
+        }
+    }
+    return NULL;
+}
+
+/* Says `column` of this instance: seen, or ended. Whether it worked shows in what others see. */
+static void sign_give(struct idem_postgres *postgres, const char *column)
+{
+    char sql[160];
+    struct idem_postgres_wire *keeper = &postgres->keeper;
+    (void)snprintf(sql, sizeof(sql),
+                   "UPDATE idem.instances SET %s = (extract(epoch FROM clock_timestamp())"
+                   " * 1000000)::bigint WHERE id = %lld",
+                   column, (long long)postgres->base.incarnation);
+    if (keeper->handle == NULL &&
+        idem_postgres_session_begin(keeper, &postgres->settings) != IDEM_ROWS_OK) {
+        return;
+    }
+    idem_postgres_wire_say(keeper, sql, NULL);
+    (void)idem_postgres_wire_round(keeper); /* The next sign finds out. */
+}
+
+/* True: it is time for a sign; false: the store stops. */
+static bool keeper_wait(struct idem_postgres *postgres)
+{
+    int64_t next_us = idem_postgres_mono_us() + postgres->settings.silence_us / SIGNS;
+    struct timespec next = {
+        .tv_sec = next_us / IDEM_US_PER_SECOND,
+        .tv_nsec = next_us % IDEM_US_PER_SECOND * 1000,
+    };
+    int rc = pthread_mutex_lock(&postgres->keeper_mutex);
+    IDEM_ASSERT(rc == 0);
+    while (!postgres->keeper_stops && rc == 0) {
+        rc = pthread_cond_timedwait(&postgres->keeper_wake, &postgres->keeper_mutex, &next);
+    }
+    bool goes_on = !postgres->keeper_stops;
+    rc = pthread_mutex_unlock(&postgres->keeper_mutex);
+    IDEM_ASSERT(rc == 0);
+    return goes_on;
+}
+
+static void *keeper_main(void *argument)
+{
+    struct idem_postgres *postgres = argument;
+    while (keeper_wait(postgres)) {
+        sign_give(postgres, "seen_us");
+    }
+    sign_give(postgres, "ended_us");
+    return NULL;
+}
+
+static void keeper_stop(struct idem_postgres *postgres)
+{
+    int rc = pthread_mutex_lock(&postgres->keeper_mutex);
+    IDEM_ASSERT(rc == 0);
+    postgres->keeper_stops = true;
+    rc = pthread_cond_signal(&postgres->keeper_wake);
+    IDEM_ASSERT(rc == 0);
+    rc = pthread_mutex_unlock(&postgres->keeper_mutex);
+    IDEM_ASSERT(rc == 0);
+}
+
+/* idem_store_break() was called: the threads learn of it before they see what comes next. */
+static void break_pass_on(struct idem_store *store)
+{
+    if (store->broken) {
+        atomic_store(&postgres_of(store)->broken, true);
+    }
+}
+
+static void postgres_submit(struct idem_store *store, struct idem_store_batch *batch)
+{
+    struct idem_postgres *postgres = postgres_of(store);
+    size_t i = 0;
+    break_pass_on(store);
+    while (postgres->writers[i].at_work != NULL) { /* There is room: somebody has nothing to do. */
+        i += 1;
+        IDEM_ASSERT(i < postgres->settings.writers);
+    }
+    postgres->writers[i].at_work = batch;
+    idem_queue_push(&postgres->writers[i].worker.work, &batch->node);
+}
+
+static void postgres_read(struct idem_store *store, struct idem_read *read)
+{
+    struct idem_postgres *postgres = postgres_of(store);
+    break_pass_on(store);
+    postgres->reader_next = (postgres->reader_next + 1) % postgres->settings.readers;
+    idem_queue_push(&postgres->readers[postgres->reader_next].work, &read->node);
+}
+
+static void writer_free(struct idem_postgres *postgres, const struct idem_store_batch *batch)
+{
+    for (size_t i = 0; i < postgres->settings.writers; i++) {
+        if (postgres->writers[i].at_work == batch) {
+            postgres->writers[i].at_work = NULL;
+            return;
+        }
+    }
+    IDEM_UNREACHABLE();
+}
+
+static void postgres_reap(struct idem_store *store,
+                          struct idem_list *ret_batches,
+                          struct idem_list *ret_reads)
+{
+    struct idem_postgres *postgres = postgres_of(store);
+    struct idem_list batches = { .count = 0 };
+    idem_queue_take(&postgres->done_batches, &batches);
+    idem_queue_take(&postgres->done_reads, ret_reads);
+    IDEM_LIST_FOREACH (node, &batches) {
+        writer_free(postgres, IDEM_CONTAINER_OF(node, struct idem_store_batch, node));
+    }
+    idem_list_join(ret_batches, &batches);
+    store->broken = store->broken || atomic_load(&postgres->broken);
+    store->restored = store->restored && !atomic_load(&postgres->restored_over);
+}
+
+static void postgres_stop(struct idem_store *store)
+{
+    struct idem_postgres *postgres = postgres_of(store);
+    for (size_t i = 0; i < postgres->settings.writers; i++) {
+        idem_queue_close(&postgres->writers[i].worker.work);
+    }
+    for (size_t i = 0; i < postgres->settings.readers; i++) {
+        idem_queue_close(&postgres->readers[i].work);
+    }
+}
+
+static void thread_join(pthread_t thread)
+{
+    int rc = pthread_join(thread, NULL);
+    IDEM_ASSERT(rc == 0); /* It was started and is joined once. */
+}
+
+static void worker_end(struct idem_postgres_worker *worker)
+{
+    if (worker->started) {
+        thread_join(worker->thread);
+    }
+    idem_postgres_connection_deinit(&worker->connection);
+    idem_queue_deinit(&worker->work);
+}
+
+/* Accepts stores whose threads were not all started. */
+static void postgres_destroy(struct idem_store *store)
+{
+    struct idem_postgres *postgres = postgres_of(store);
+    postgres_stop(store);
+    for (size_t i = 0; i < postgres->settings.writers; i++) {
+        worker_end(&postgres->writers[i].worker);
+    }
+    for (size_t i = 0; i < postgres->settings.readers; i++) {
+        worker_end(&postgres->readers[i]);
+    }
+    if (postgres->keeper_started) { /* Last: until now this instance may have written. */
+        keeper_stop(postgres);
+        thread_join(postgres->keeper_thread);
+    }
+    idem_postgres_wire_close(&postgres->keeper);
+    idem_queue_deinit(&postgres->done_batches);
+    idem_queue_deinit(&postgres->done_reads);
+    (void)pthread_cond_destroy(&postgres->keeper_wake);   /* Nobody waits any more. */
+    (void)pthread_mutex_destroy(&postgres->keeper_mutex); /* Likewise. */
+    free(postgres->url);
+    free(postgres);
+}
+
+static const struct idem_store_ops postgres_ops = {
+    .version = IDEM_STORE_OPS_VERSION,
+    .name = "postgres",
+    .submit = postgres_submit,
+    .read = postgres_read,
+    .reap = postgres_reap,
+    .stop = postgres_stop,
+    .destroy = postgres_destroy,
+};
+
+static void opening_note(struct idem_postgres *postgres, const struct idem_postgres_opening *found)
+{
+    postgres->base.incarnation = found->incarnation;
+    postgres->base.horizon_us = found->marks.horizon_us;
+    postgres->base.restored = found->restored;
+    postgres->base.newest_us = found->restored ? found->restored_from_us : found->newest_us;
+    postgres->base.opened_us = found->restored ? found->restored_at_us : found->opened_us;
+    postgres->base.old_effect_ids = found->old_effect_ids;
+    idem_clock_raise(postgres->base.options.clock, found->marks.seen_us);
+}
+
+static void writer_init(struct idem_postgres *postgres,
+                        struct idem_postgres_writer *writer,
+                        const struct idem_postgres_opening *found)
+{
+    struct idem_postgres_connection *connection = &writer->worker.connection;
+    struct idem_run_opening opening = {
+        .incarnation = found->incarnation,
+        .opened_us = found->marks.seen_us,
+        .memory_since_us = found->memory_since_us,
+        .restored_at_us = found->restored_at_us,
+        .stub_count = found->stub_count,
+        .restored = found->restored,
+    };
+    writer->worker.store = postgres;
+    writer->clock.ops = &told_clock;
+    writer->options = postgres->base.options;
+    if (!postgres->settings.clock_is_ours) {
+        writer->options.clock = &writer->clock;
+    }
+    idem_postgres_connection_init(connection, &postgres->settings, postgres->base.options.clock);
+    connection->incarnation = found->incarnation;
+    connection->floor_us = found->marks.seen_us;
+    connection->run = &writer->run;
+    idem_run_init(&writer->run, &connection->rows, &writer->options, opening);
+}
+
+static int worker_start(struct idem_postgres_worker *worker,
+                        const char *name,
+                        void *(*run)(void *argument))
+{
+    int rc = idem_thread_start(&worker->thread, name, run, worker);
+    worker->started = rc == 0;
+    return rc;
+}
+
+static enum idem_err threads_start(struct idem_postgres *postgres, struct idem_error *reterr)
+{
+    int rc = 0;
+    for (size_t i = 0; i < postgres->settings.writers && rc == 0; i++) {
+        rc = worker_start(&postgres->writers[i].worker, "idem-writer", writer_main);
+    }
+    for (size_t i = 0; i < postgres->settings.readers && rc == 0; i++) {
+        rc = worker_start(&postgres->readers[i], "idem-reader", reader_main);
+    }
+    if (rc == 0) {
+        rc = idem_thread_start(&postgres->keeper_thread, "idem-keeper", keeper_main, postgres);
+        postgres->keeper_started = rc == 0;
+    }
+    return rc == 0 ? IDEM_OK : idem_error_set(reterr, IDEM_E_SYSTEM, "cannot start a thread");
+}
+
+static void keeper_init(struct idem_postgres *postgres)
+{
+    pthread_condattr_t attributes;
+    int rc = pthread_condattr_init(&attributes);
+    IDEM_ASSERT(rc == 0);
+    rc = pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    IDEM_ASSERT(rc == 0);
+    rc = pthread_cond_init(&postgres->keeper_wake, &attributes);
+    IDEM_ASSERT(rc == 0);
+    rc = pthread_mutex_init(&postgres->keeper_mutex, NULL);
+    IDEM_ASSERT(rc == 0);
+    (void)pthread_condattr_destroy(&attributes); /* It has nothing of its own. */
+    postgres->keeper.wait_us = postgres->settings.wait_us;
+}
+
+/* Memory and queues; nothing that can fail later. NULL: there is no memory. */
+static struct idem_postgres *postgres_make(const struct idem_postgres_settings *settings,
+                                           const struct idem_store_options *options)
+{
+    struct idem_postgres *postgres = calloc(1, sizeof(*postgres));
+    char *url = strdup(settings->url);
+    if (postgres == NULL || url == NULL) {
+        free(url);
+        free(postgres);
+        return NULL;
+    }
+    postgres->settings = *settings;
+    postgres->settings.url = url;
+    postgres->url = url;
+    postgres->base.ops = &postgres_ops;
+    postgres->base.options = *options;
+    postgres->base.batches_in_flight_max = settings->writers;
+    for (size_t i = 0; i < settings->writers; i++) {
+        idem_queue_init(&postgres->writers[i].worker.work);
+    }
+    for (size_t i = 0; i < settings->readers; i++) {
+        idem_queue_init(&postgres->readers[i].work);
+        postgres->readers[i].store = postgres;
+        idem_postgres_connection_init(&postgres->readers[i].connection, &postgres->settings,
+                                      options->clock);
+    }
+    idem_queue_init(&postgres->done_batches);
+    idem_queue_init(&postgres->done_reads);
+    keeper_init(postgres);
+    return postgres;
+}
+
+enum idem_err idem_postgres_open(const struct idem_postgres_settings *settings,
+                                 const struct idem_store_options *options,
+                                 struct idem_store **ret_store,
+                                 struct idem_error *reterr)
+{
+    IDEM_ASSERT(options->rules != NULL);
+    IDEM_ASSERT(options->wake != NULL);
+    IDEM_ASSERT(settings->writers > 0 && settings->writers <= IDEM_POSTGRES_WRITERS_MAX);
+    IDEM_ASSERT(settings->readers > 0 && settings->readers <= IDEM_POSTGRES_READERS_MAX);
+    struct idem_postgres_opening found;
+    struct idem_postgres *postgres = postgres_make(settings, options);
+    if (postgres == NULL) {
+        return idem_error_set(reterr, IDEM_E_SYSTEM, "out of memory");
+    }
+    enum idem_err err =
+        idem_postgres_opening_run(&postgres->keeper, &postgres->settings, options, &found, reterr);
+    if (err == IDEM_OK) {
+        opening_note(postgres, &found);
+        for (size_t i = 0; i < settings->writers; i++) {
+            writer_init(postgres, &postgres->writers[i], &found);
+        }
+        err = threads_start(postgres, reterr);
+    }
+    if (err != IDEM_OK) {
+        postgres_destroy(&postgres->base);
+        return err;
+    }
+    *ret_store = &postgres->base;
+    return IDEM_OK;
+}

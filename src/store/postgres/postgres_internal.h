@@ -1,0 +1,248 @@
+/*
+ * postgres_internal.h - the pieces of the store, for this folder and its tests.
+ *
+ *   wire.c        one connection, no wait without an end (wire.h)
+ *   session.c     whom we talk to, what is forced, back-off
+ *   schema.c      the tables (schema.h)
+ *   opening.c     schema, configuration, marks, a new instance
+ *   ahead.c       a batch's facts, fetched together
+ *   connection.c  one connection as the rows port (rows_internal.h)
+ *   postgres.c    the store: threads, queues, the instance's sign of life
+ */
+#ifndef IDEM_STORE_POSTGRES_POSTGRES_INTERNAL_H
+#define IDEM_STORE_POSTGRES_POSTGRES_INTERNAL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/queue.h"
+#include "store/postgres/postgres.h"
+#include "store/postgres/wire.h"
+#include "store/rows.h"
+#include "store/run.h"
+
+enum idem_postgres_statement {
+    IDEM_POSTGRES_NOW = 0,
+    IDEM_POSTGRES_INTENT_BY_ROW,
+    IDEM_POSTGRES_INTENT_BY_ID,
+    IDEM_POSTGRES_INTENT_BY_ANY_ID,
+    IDEM_POSTGRES_INTENT_BY_SCOPE,
+    IDEM_POSTGRES_PAYMENT_BY_ROW,
+    IDEM_POSTGRES_PAYMENT_BY_ID,
+    IDEM_POSTGRES_PAYMENT_BY_ANY_ID,
+    IDEM_POSTGRES_PAYMENT_HOLDER,
+    IDEM_POSTGRES_PAYMENT_PAST,
+    IDEM_POSTGRES_REFUND_BY_ROW,
+    IDEM_POSTGRES_REFUND_BY_ID,
+    IDEM_POSTGRES_REFUND_HOLDER,
+    IDEM_POSTGRES_SENDS,
+    IDEM_POSTGRES_EVENTS,
+    IDEM_POSTGRES_EVENTS_TOTAL,
+    IDEM_POSTGRES_DUE,
+    IDEM_POSTGRES_DUE_NEXT,
+    IDEM_POSTGRES_LEFT,
+    IDEM_POSTGRES_REAP,
+    IDEM_POSTGRES_REAP_NEXT,
+    IDEM_POSTGRES_CASES,
+    IDEM_POSTGRES_CASE_OPEN,
+    IDEM_POSTGRES_CASE_KINDS,
+    IDEM_POSTGRES_ENTRIES,
+    IDEM_POSTGRES_ENTRIES_CASES,
+    IDEM_POSTGRES_ENTRIES_PAYMENT,
+    IDEM_POSTGRES_CREDENTIALS_PAGE,
+    IDEM_POSTGRES_PLACES,
+    IDEM_POSTGRES_STATES,
+    IDEM_POSTGRES_NUMBERS,
+    IDEM_POSTGRES_STUB_BY_SCOPE,
+    IDEM_POSTGRES_STUB_HOLDER,
+    IDEM_POSTGRES_STUBS_OF_PAYMENT,
+    IDEM_POSTGRES_CREDENTIAL_BY_ID,
+    IDEM_POSTGRES_CREDENTIAL_BY_SECRET,
+    IDEM_POSTGRES_META,
+    /* From here on only writers use them. */
+    IDEM_POSTGRES_LOCK_SHARED,
+    IDEM_POSTGRES_LOCK_ALONE,
+    IDEM_POSTGRES_AHEAD_KNOWLEDGE,
+    IDEM_POSTGRES_AHEAD_ALIVE,
+    IDEM_POSTGRES_AHEAD_INTENTS,
+    IDEM_POSTGRES_AHEAD_INTENTS_HELD,
+    IDEM_POSTGRES_AHEAD_PAYMENTS,
+    IDEM_POSTGRES_AHEAD_PAYMENTS_HELD,
+    IDEM_POSTGRES_AHEAD_PAYMENTS_NAMED,
+    IDEM_POSTGRES_AHEAD_HOLDERS,
+    IDEM_POSTGRES_AHEAD_REFUNDS,
+    IDEM_POSTGRES_AHEAD_SENDS,
+    IDEM_POSTGRES_HANDLES_INTENTS,
+    IDEM_POSTGRES_HANDLES_PAYMENTS,
+    IDEM_POSTGRES_HANDLES_REFUNDS,
+    IDEM_POSTGRES_HANDLES_STUBS,
+    IDEM_POSTGRES_HANDLES_CREDENTIALS,
+    IDEM_POSTGRES_INTENT_INSERT,
+    IDEM_POSTGRES_INTENT_UPDATE,
+    IDEM_POSTGRES_INTENT_DELETE,
+    IDEM_POSTGRES_SENDS_DELETE,
+    IDEM_POSTGRES_EVENTS_DELETE,
+    IDEM_POSTGRES_CASES_DELETE,
+    IDEM_POSTGRES_PAYMENT_INSERT,
+    IDEM_POSTGRES_PAYMENT_UPDATE,
+    IDEM_POSTGRES_REFUND_INSERT,
+    IDEM_POSTGRES_REFUND_UPDATE,
+    IDEM_POSTGRES_SEND_INSERT,
+    IDEM_POSTGRES_SEND_UPDATE,
+    IDEM_POSTGRES_EVENT_INSERT,
+    IDEM_POSTGRES_CASE_INSERT,
+    IDEM_POSTGRES_CASES_DECIDE,
+    IDEM_POSTGRES_STUB_INSERT,
+    IDEM_POSTGRES_STUB_UPDATE,
+    IDEM_POSTGRES_STUB_DELETE,
+    IDEM_POSTGRES_STUBS_APPLY,
+    IDEM_POSTGRES_CREDENTIAL_INSERT,
+    IDEM_POSTGRES_CREDENTIAL_UPDATE,
+    IDEM_POSTGRES_META_WRITE,
+    IDEM_POSTGRES_STATEMENT_COUNT
+};
+
+/* Handles that were taken from a sequence and are not used yet. */
+#define IDEM_POSTGRES_HANDLES_MAX 512
+
+struct idem_postgres_handles {
+    int64_t rows[IDEM_POSTGRES_HANDLES_MAX];
+    size_t first;
+    size_t count;
+};
+
+enum idem_postgres_handle_kind {
+    IDEM_POSTGRES_HANDLE_INTENT = 0,
+    IDEM_POSTGRES_HANDLE_PAYMENT,
+    IDEM_POSTGRES_HANDLE_REFUND,
+    IDEM_POSTGRES_HANDLE_STUB,
+    IDEM_POSTGRES_HANDLE_CREDENTIAL,
+    IDEM_POSTGRES_HANDLE_COUNT
+};
+
+#define IDEM_POSTGRES_ALIVE_MAX 64
+
+/* What a transaction fetched before it began to decide. Each fact is handed out once. */
+struct idem_postgres_ahead {
+    struct idem_store_item *items[IDEM_STORE_BATCH_MAX]; /* In order of scope. */
+    size_t count;                                        /* 0: nothing was fetched. */
+    size_t current;                                      /* The one whose intent was found last. */
+    bool intent_used[IDEM_STORE_BATCH_MAX];
+    bool sends_used[IDEM_STORE_BATCH_MAX];
+    bool payment_used[IDEM_STORE_BATCH_MAX];
+    bool refund_used[IDEM_STORE_BATCH_MAX];
+    bool holder_used[IDEM_STORE_BATCH_MAX];
+    struct pg_result *intents[2];  /* Plain, and held. In order of scope. */
+    struct pg_result *payments[3]; /* Plain, held, named. In order of row; named: of id. */
+    struct pg_result *holders;
+    struct pg_result *refunds;
+    struct pg_result *sends; /* In order of intent_row, no. */
+};
+
+/* Belongs to one thread. */
+struct idem_postgres_connection {
+    struct idem_rows rows; /* First: the port's calls come back with its address. */
+    struct idem_postgres_wire wire;
+    bool prepared[IDEM_POSTGRES_STATEMENT_COUNT];  /* On this connection. */
+    bool asked[IDEM_POSTGRES_STATEMENT_COUNT];     /* To be, in the round at hand. */
+    const struct idem_postgres_settings *settings; /* Borrowed. */
+    int64_t incarnation;                           /* Of this opening. */
+    int64_t retry_us;                              /* Monotonic: not connected before. */
+    int64_t pause_us;
+
+    /* The open transaction. */
+    bool is_open; /* The server may have it open. */
+    bool alone;   /* It has one command: who is held up says so, instead of being tried again. */
+    bool lost;    /* Since it was last cleared a COMMIT was not answered cleanly. */
+    enum idem_rows_step failed; /* What ended it; OK: nothing. */
+    struct idem_postgres_ahead ahead;
+
+    /* What the transaction found out about the store. */
+    struct idem_clock *clock; /* Borrowed: whose monotonic time is read with the server's time. */
+    int64_t mono_us;
+    int64_t now_us;
+    int64_t floor_us;                       /* The database's clock never goes back behind this. */
+    int64_t alive[IDEM_POSTGRES_ALIVE_MAX]; /* Other instances. */
+    size_t alive_count;
+    struct idem_run *run; /* A writer's: it is told what others may have changed. Or NULL. */
+    struct idem_postgres_handles handles[IDEM_POSTGRES_HANDLE_COUNT];
+};
+
+/* `connection` is zeros. Connects when it is first used. */
+void idem_postgres_connection_init(struct idem_postgres_connection *connection,
+                                   const struct idem_postgres_settings *settings,
+                                   struct idem_clock *clock);
+void idem_postgres_connection_deinit(struct idem_postgres_connection *connection);
+
+/*
+ * session.c. Connects if it is not connected, asks whom, and forces what must be. OK, DOWN,
+ * WRONG_NODE or REFUSED; then `wire.error` says why.
+ */
+enum idem_rows_step idem_postgres_session(struct idem_postgres_connection *connection);
+/* Without statements: for the opening. The answer for a person is in wire->error. */
+enum idem_rows_step idem_postgres_session_begin(struct idem_postgres_wire *wire,
+                                                const struct idem_postgres_settings *settings);
+
+/* What the store knows of itself once it was opened. */
+struct idem_postgres_opening {
+    int64_t incarnation;
+    int64_t created_us;
+    int64_t memory_since_us;
+    int64_t newest_us;
+    int64_t stub_count;
+    bool restored;
+    int64_t restored_from_us;
+    int64_t restored_at_us;
+    int64_t opened_us;
+    bool old_effect_ids;
+    struct idem_run_marks marks;
+};
+
+/* opening.c. Leaves `wire` connected: it is the instance's own afterwards. */
+enum idem_err idem_postgres_opening_run(struct idem_postgres_wire *wire,
+                                        const struct idem_postgres_settings *settings,
+                                        const struct idem_store_options *options,
+                                        struct idem_postgres_opening *ret_opening,
+                                        struct idem_error *reterr) IDEM_MUST_CHECK;
+
+struct idem_postgres;
+
+/* One thread, with its connection. */
+struct idem_postgres_worker {
+    struct idem_postgres *store; /* Borrowed. */
+    struct idem_queue work;
+    struct idem_postgres_connection connection;
+    pthread_t thread;
+    bool started;
+};
+
+struct idem_postgres_writer {
+    struct idem_postgres_worker worker; /* First. */
+    struct idem_store_batch *at_work;   /* The engine's thread: what it was given. */
+    struct idem_clock clock;            /* Says what the transaction at hand found. */
+    struct idem_store_options options;  /* The store's, with that clock. */
+    struct idem_run run;
+};
+
+struct idem_postgres {
+    struct idem_store base; /* First. The engine's thread. */
+    struct idem_postgres_settings settings;
+    char *url;
+    struct idem_queue done_batches;
+    struct idem_queue done_reads;
+    atomic_bool broken;
+    atomic_bool restored_over; /* A writer saw that the mode is over. */
+    struct idem_postgres_writer writers[IDEM_POSTGRES_WRITERS_MAX];
+    struct idem_postgres_worker readers[IDEM_POSTGRES_READERS_MAX];
+    size_t reader_next;
+
+    /* The keeper: says that this instance lives. */
+    struct idem_postgres_wire keeper;
+    pthread_t keeper_thread;
+    bool keeper_started;
+    pthread_mutex_t keeper_mutex;
+    pthread_cond_t keeper_wake;
+    bool keeper_stops;
+};
+
+#endif /* IDEM_STORE_POSTGRES_POSTGRES_INTERNAL_H */

@@ -1,0 +1,38 @@
+/*
+ * schema.h - the tables of version 1, as SQL, in a schema of their own: `idem`.
+ *
+ * The columns are those of columns.c. What a caller or an operator names a record by is text, by
+ * bytes ("C"), so that no update of the system's collations can break an index. What came from
+ * outside and is only kept (answers, requests, a provider's words) is bytea: a text column refuses
+ * bytes that are not its encoding, and then the record of what happened could never be written.
+ *
+ * The CHECKs and unique indexes are the last line of defence for P10, not the policy.
+ *
+ * A newer version is one more list of statements in schema.c; versions are never changed.
+ */
+#ifndef IDEM_STORE_POSTGRES_SCHEMA_H
+#define IDEM_STORE_POSTGRES_SCHEMA_H
+
+#include <stddef.h>
+
+#define IDEM_POSTGRES_SCHEMA_VERSION 1
+
+/* Of advisory locks: all of idem's have this as their first number. */
+#define IDEM_POSTGRES_LOCKS "1768187245" /* "idem" */
+
+/* Payments that hold their order number; refunds that hold their number; stubs that made one. */
+#define IDEM_POSTGRES_HOLDS_ORDER   "state NOT IN (7, 8)"
+#define IDEM_POSTGRES_PAST_ORDER    "state IN (7, 8)"
+#define IDEM_POSTGRES_HOLDS_REFUND  "refund_no <> '' AND state <> 3"
+#define IDEM_POSTGRES_MAKES_PAYMENT "kind IN (1, 2)"
+
+/* What leads from the version before to this one, in order. */
+struct idem_postgres_migration {
+    const char *const *statements;
+    size_t count;
+};
+
+/* Of version `i + 1`. */
+extern const struct idem_postgres_migration idem_postgres_migrations[IDEM_POSTGRES_SCHEMA_VERSION];
+
+#endif /* IDEM_STORE_POSTGRES_SCHEMA_H */

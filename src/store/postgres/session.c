@@ -1,0 +1,165 @@
+/*
+ * Whom we talk to, and what is forced, each time a connection is made.
+ *
+ * Refused: a server older than 15 (DOWN), a standby (WRONG_NODE), and one that may lose what it
+ * acknowledged: fsync or full_page_writes off, or a synchronous_commit weaker than `on` where
+ * standbys are named, since whoever named them relies on them (DOWN). Without standbys `on` is
+ * forced, whatever was set.
+ *
+ * A connection is tried again after a pause that doubles up to a few seconds; in between the
+ * answer is DOWN without a try, so that callers are not held up one by one.
+ */
+#include <libpq-fe.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "store/postgres/rows_internal.h"
+
+#define PAUSE_MIN_US (50 * IDEM_US_PER_MS)
+#define PAUSE_MAX_US (5 * IDEM_US_PER_SECOND)
+#define VERSION_MIN  150000
+
+/* In order: the level that whoever configured the server chose is asked for before it is forced. */
+static const char question[] =
+    "SELECT pg_is_in_recovery()::text, current_setting('fsync'),"
+    " current_setting('full_page_writes'), current_setting('synchronous_commit'),"
+    " current_setting('synchronous_standby_names'), current_setting('server_encoding')";
+
+enum {
+    SAID_STANDBY = 0,
+    SAID_FSYNC,
+    SAID_FULL_PAGES,
+    SAID_LEVEL,
+    SAID_STANDBYS,
+    SAID_ENCODING
+};
+
+static bool says(const PGresult *result, int column, const char *text)
+{
+    return idem_str_equal(idem_postgres_text(result, 0, column), idem_str_from(text));
+}
+
+static enum idem_rows_step refuse(struct idem_postgres_wire *wire,
+                                  enum idem_rows_step step,
+                                  const char *why)
+{
+    (void)snprintf(wire->error.text, sizeof(wire->error.text), "%s", why);
+    return step;
+}
+
+/* What the server must be. `*ret_level`: what each commit waits for. */
+static enum idem_rows_step server_check(struct idem_postgres_wire *wire,
+                                        const PGresult *said,
+                                        const char **ret_level)
+{
+    bool strongest = says(said, SAID_LEVEL, "remote_apply");
+    *ret_level = strongest ? "remote_apply" : "on";
+    if (says(said, SAID_STANDBY, "true")) {
+        return refuse(wire, IDEM_ROWS_WRONG_NODE, "the database server is a standby");
+    }
+    if (says(said, SAID_FSYNC, "off")) {
+        return refuse(wire, IDEM_ROWS_DOWN,
+                      "the database server runs with fsync = off: it may forget a payment");
+    }
+    if (says(said, SAID_FULL_PAGES, "off")) {
+        return refuse(
+            wire, IDEM_ROWS_DOWN,
+            "the database server runs with full_page_writes = off: a crash may damage it");
+    }
+    if (!says(said, SAID_STANDBYS, "") && !strongest && !says(said, SAID_LEVEL, "on")) {
+        return refuse(wire, IDEM_ROWS_DOWN,
+                      "standbys are named but synchronous_commit is weaker than on: a failover may "
+                      "forget a payment");
+    }
+    if (!says(said, SAID_ENCODING, "UTF8")) {
+        return refuse(wire, IDEM_ROWS_DOWN, "the database's encoding is not UTF8");
+    }
+    return IDEM_ROWS_OK;
+}
+
+static enum idem_rows_step settings_force(struct idem_postgres_wire *wire,
+                                          const struct idem_postgres_settings *settings,
+                                          const char *level)
+{
+    char sql[512];
+    char lock[96];
+    char statement[96];
+    char idle[96];
+    const long long wait_ms = settings->wait_us / IDEM_US_PER_MS;
+    (void)snprintf(sql, sizeof(sql), "SET synchronous_commit = %s", level);
+    (void)snprintf(lock, sizeof(lock), "SET lock_timeout = %lld",
+                   (long long)(settings->lock_wait_us / IDEM_US_PER_MS));
+    /* This side gives up first; these free what a dead client left behind. */
+    (void)snprintf(statement, sizeof(statement), "SET statement_timeout = %lld", 2 * wait_ms);
+    (void)snprintf(idle, sizeof(idle), "SET idle_in_transaction_session_timeout = %lld",
+                   2 * wait_ms);
+    const char *const sqls[] = {
+        sql,
+        lock,
+        statement,
+        idle,
+        "SET client_encoding = 'UTF8'",
+        "SET standard_conforming_strings = on",
+        "SET default_transaction_isolation = 'read committed'",
+        "SET default_transaction_read_only = off",
+        "SET enable_seqscan = off", /* Every statement has an index; new tables have no counts. */
+        "SET jit = off",
+        "SET application_name = 'idem'",
+    };
+    for (size_t i = 0; i < IDEM_ARRAY_COUNT(sqls); i++) {
+        idem_postgres_wire_say(wire, sqls[i], NULL);
+    }
+    return idem_postgres_wire_round(wire) == IDEM_POSTGRES_END_OK ? IDEM_ROWS_OK : IDEM_ROWS_DOWN;
+}
+
+enum idem_rows_step idem_postgres_session_begin(struct idem_postgres_wire *wire,
+                                                const struct idem_postgres_settings *settings)
+{
+    const char *level = "on";
+    PGresult *said = NULL;
+    if (!idem_postgres_wire_connect(wire, settings->url)) {
+        return IDEM_ROWS_DOWN;
+    }
+    if (PQserverVersion(wire->handle) < VERSION_MIN) {
+        enum idem_rows_step step = refuse(wire, IDEM_ROWS_DOWN, "PostgreSQL 15 or later is needed");
+        idem_postgres_wire_close(wire);
+        return step;
+    }
+    idem_postgres_wire_say(wire, question, &said);
+    enum idem_rows_step step = IDEM_ROWS_DOWN;
+    if (idem_postgres_wire_round(wire) == IDEM_POSTGRES_END_OK) {
+        step = server_check(wire, said, &level);
+        PQclear(said);
+    }
+    if (step == IDEM_ROWS_OK) {
+        step = settings_force(wire, settings, level);
+    }
+    if (step != IDEM_ROWS_OK) {
+        idem_postgres_wire_close(wire);
+    }
+    return step;
+}
+
+enum idem_rows_step idem_postgres_session(struct idem_postgres_connection *connection)
+{
+    struct idem_postgres_wire *wire = &connection->wire;
+    if (wire->handle != NULL) {
+        return IDEM_ROWS_OK;
+    }
+    if (idem_postgres_mono_us() < connection->retry_us) {
+        return IDEM_ROWS_DOWN;
+    }
+    enum idem_rows_step step = idem_postgres_session_begin(wire, connection->settings);
+    if (step == IDEM_ROWS_OK) {
+        memset(connection->prepared, 0, sizeof(connection->prepared));
+        memset(connection->asked, 0, sizeof(connection->asked));
+        connection->pause_us = 0;
+        return IDEM_ROWS_OK;
+    }
+    int64_t longer_us = 2 * connection->pause_us;
+    connection->pause_us = longer_us < PAUSE_MIN_US ? PAUSE_MIN_US : longer_us;
+    connection->pause_us =
+        connection->pause_us > PAUSE_MAX_US ? PAUSE_MAX_US : connection->pause_us;
+    connection->retry_us = idem_postgres_mono_us() + connection->pause_us;
+    return step;
+}
