@@ -124,6 +124,7 @@ enum idem_verdict {
 
 struct idem_resolve {
     enum idem_verdict verdict;
+    int64_t asked_us;          /* Wall time when it was said: FAILED speaks of then. */
     struct idem_str by;        /* Who: the credential's principal and label. */
     struct idem_str reason;    /* 1 to IDEM_REASON_MAX bytes. */
     struct idem_str reference; /* The provider's transaction number; may be empty. */
@@ -185,6 +186,7 @@ struct idem_command {
     int64_t now_us;
     int64_t mono_us;
     int64_t incarnation;
+    int64_t opened_us;       /* Wall time when this incarnation began. */
     int64_t memory_since_us; /* Wall time since when this store has records; 0: not known. */
     bool restored; /* The store is an old copy: nothing is sent, nothing new is claimed. */
 

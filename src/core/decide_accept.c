@@ -268,6 +268,14 @@ static enum idem_problem reserve_again(struct idem_turn *turn,
     return idem_turn_reserve(turn, provider);
 }
 
+/* As patient as this caller, and never as a former claim was: a claim is known by it. */
+static int64_t patience_again_us(const struct idem_turn *turn)
+{
+    int64_t wanted_us = turn->command->now_us + turn->command->accept.wait_us;
+    int64_t former_us = turn->facts->intent.patience_us;
+    return wanted_us > former_us ? wanted_us : former_us + 1;
+}
+
 /*
  * A released key runs again: the same effect id, the same stored bytes, new business rows, and all
  * checks anew, since the world has moved on.
@@ -282,7 +290,7 @@ static void reclaim(struct idem_turn *turn)
         return;
     }
     idem_turn_write_intent(turn);
-    intent->patience_us = turn->command->now_us + turn->command->accept.wait_us;
+    intent->patience_us = patience_again_us(turn);
     intent->trace = turn->command->accept.trace;
     intent->unknown_since_us = 0;
     intent->ask_count = 0;

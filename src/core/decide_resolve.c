@@ -5,8 +5,10 @@
  *   SUCCEEDED  It happened, with this money. Believed wherever the provider's success would be.
  *   FAILED     It did not happen. That can be known only when nothing that was sent can arrive any
  *              more, so until then it is refused (P6): a person looks at a screen, and the request
- *              is still on its way. In an old copy it is not known what was sent at all, and what a
- *              stub stands for did happen: the provider's own listing says so.
+ *              is still on its way. What counts is when it was said, not when it is decided:
+ *              between the two the store may have refused for long. In an old copy it is not known
+ *              what was sent at all, and what a stub stands for did happen: the provider's own
+ *              listing says so.
  *   NOTED      A final record is right as it is, whatever the case says. Nothing but cases changes.
  *              What is still parked cannot be noted away: it stays in front of a person (P9).
  *
@@ -81,6 +83,18 @@ static void about_final(struct idem_turn *turn)
     refuse(turn, is_said_already(turn) ? IDEM_PROBLEM_NONE : IDEM_PROBLEM_STATE_CONFLICT);
 }
 
+/*
+ * The first byte leaves before this. An earlier process counted the grant's time on a clock of its
+ * own, of which only the length is known here: it granted nothing any more once this incarnation
+ * had begun.
+ */
+static int64_t leaves_until_us(const struct idem_turn *turn, const struct idem_send *send)
+{
+    int64_t opened_us = turn->command->opened_us;
+    int64_t from_us = send->granted_us < opened_us ? opened_us : send->granted_us;
+    return from_us + (send->not_after_us - send->granted_us);
+}
+
 /* The time from which it can be known that nothing arrives any more; 0: nothing ever could. */
 static int64_t wire_end_us(const struct idem_turn *turn)
 {
@@ -94,7 +108,7 @@ static int64_t wire_end_us(const struct idem_turn *turn)
     int64_t end_us = acts ? intent->lease_end_us : 0;
     for (size_t i = 0; i < turn->facts->send_count; i++) {
         const struct idem_send *send = &turn->facts->sends[i];
-        int64_t send_end_us = send->not_after_us + arrives_us;
+        int64_t send_end_us = leaves_until_us(turn, send) + arrives_us;
         if (send->state != IDEM_SEND_NOT_EXECUTED && send_end_us > end_us) {
             end_us = send_end_us;
         }
@@ -119,8 +133,9 @@ static void say_failed(struct idem_turn *turn)
         too_early(turn, 0);
         return;
     }
-    if (end_us > turn->command->now_us) {
-        too_early(turn, end_us - turn->command->now_us);
+    if (end_us > turn->command->resolve.asked_us) {
+        int64_t now_us = turn->command->now_us;
+        too_early(turn, end_us > now_us ? end_us - now_us : 0); /* 0: look again now. */
         return;
     }
     struct idem_problem_details details = {
@@ -190,6 +205,7 @@ void idem_decide_resolve(struct idem_turn *turn)
     IDEM_ASSERT(resolve->verdict < IDEM_VERDICT_COUNT);
     IDEM_ASSERT(resolve->reason.len > 0);
     IDEM_ASSERT(resolve->reason.len <= IDEM_REASON_MAX);
+    IDEM_ASSERT(resolve->asked_us > 0);
     if (idem_turn_repeat(turn)) {
         return;
     }

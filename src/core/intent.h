@@ -117,7 +117,11 @@ struct idem_intent {
 
     int64_t created_us;
     int64_t updated_us;
-    int64_t patience_us; /* Until then the first caller waits and not-executed is tried again. */
+    /*
+     * Until then the first caller waits and not-executed is tried again. Later with every claim, so
+     * it also says which claim what follows belongs to.
+     */
+    int64_t patience_us;
     int64_t unknown_since_us; /* 0: never was. */
     int64_t finished_us;
     int64_t expires_us; /* When the answer may be forgotten; 0 while not final. */

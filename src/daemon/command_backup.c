@@ -231,6 +231,18 @@ static enum idem_err directory_flush(const char *name, struct idem_error *reterr
 }
 
 /* Byte for byte. A file of secrets is small, so it is read whole. */
+/* All that is there, as far as it fits; -1: it could not be read. */
+static ssize_t whole_read(int fd, char *ret_bytes, size_t size)
+{
+    size_t len = 0;
+    ssize_t got = 1;
+    while (got > 0 && len < size) {
+        got = read(fd, ret_bytes + len, size - len);
+        len += got > 0 ? (size_t)got : 0;
+    }
+    return got < 0 ? -1 : (ssize_t)len;
+}
+
 static enum idem_err secrets_copy(const char *from,
                                   const struct part *part,
                                   struct idem_error *reterr)
@@ -240,7 +252,7 @@ static enum idem_err secrets_copy(const char *from,
     if (fd < 0) {
         return system_error("read the secrets", from, reterr);
     }
-    ssize_t size = read(fd, bytes, sizeof(bytes));
+    ssize_t size = whole_read(fd, bytes, sizeof(bytes));
     enum idem_err err = IDEM_OK;
     if (size <= 0 || (size_t)size == sizeof(bytes)) {
         err = idem_error_set(reterr, IDEM_E_SYSTEM, "%s is not a file of secrets", from);

@@ -143,8 +143,22 @@ static bool file_write(const char *path, struct idem_str text)
     if (file < 0) {
         return false;
     }
+    errno = EIO; /* For a write of less than all, which says nothing itself. */
     bool written = write(file, text.data, text.len) == (ssize_t)text.len && fsync(file) == 0;
     return close(file) == 0 && written;
+}
+
+/* Another name each time: a number of the process comes again, in a container at every start. */
+static bool fresh_name(const char *path, struct idem_random *random, char ret_name[PATH_MAX])
+{
+    char memory[2 * sizeof(uint64_t)];
+    uint8_t bytes[sizeof(uint64_t)];
+    struct idem_buf digits;
+    idem_buf_init(&digits, memory, sizeof(memory));
+    idem_random_fill(random, bytes, sizeof(bytes));
+    idem_buf_add_hex(&digits, bytes, sizeof(bytes));
+    int len = snprintf(ret_name, PATH_MAX, "%s.%.*s.new", path, (int)digits.len, digits.data);
+    return len > 0 && len < PATH_MAX;
 }
 
 static enum idem_err secrets_create(const char *path,
@@ -165,8 +179,7 @@ static enum idem_err secrets_create(const char *path,
     IDEM_ASSERT(!buf.full);
 
     char fresh[PATH_MAX];
-    int len = snprintf(fresh, sizeof(fresh), "%s.%ld.new", path, (long)getpid());
-    bool done = len > 0 && (size_t)len < sizeof(fresh) && file_write(fresh, idem_buf_str(&buf));
+    bool done = fresh_name(path, random, fresh) && file_write(fresh, idem_buf_str(&buf));
     explicit_bzero(memory, sizeof(memory));
     done = done && link(fresh, path) == 0 && flush_directory(path);
     int cause = errno;

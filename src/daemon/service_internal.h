@@ -49,6 +49,7 @@ struct idem_service_watch {
     bool disk_low;
     bool disk_unreadable;
     bool clock_apart;
+    bool settles_stuck;
     bool restored;
     bool caught_up;
     bool crowded;

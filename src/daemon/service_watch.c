@@ -84,6 +84,18 @@ static void lag_look(struct idem_service *service)
     watch->looked_us = now_us;
 }
 
+/* Outcomes that the store does not take are tried for ever; somebody should know. */
+static void settles_look(struct idem_service *service)
+{
+    size_t count = idem_engine_stats(service->engine)->settles_stuck;
+    if ((count > 0) != service->watch.settles_stuck) {
+        idem_log(count > 0 ? IDEM_LOG_ERROR : IDEM_LOG_INFO,
+                 count > 0 ? "settles-stuck" : "settles-written",
+                 &IDEM_LOG_NUMBER("count", (int64_t)count), 1);
+        service->watch.settles_stuck = count > 0;
+    }
+}
+
 static void workers_look(struct idem_service *service)
 {
     struct idem_service_watch *watch = &service->watch;
@@ -148,5 +160,6 @@ void idem_service_watch(struct idem_service *service)
     store_look(service);
     disk_look(service);
     workers_look(service);
+    settles_look(service);
     gauges_tell(service);
 }

@@ -94,7 +94,7 @@ enum idem_err idem_settings_text(struct idem_settings *settings,
         return idem_settings_refuse(settings, value->line, "'%s' must be text in quotes", name);
     }
     const char *text = config_setting_get_string(value);
-    size_t len = strlen(text);
+    size_t len = text != NULL ? strlen(text) : 0; /* NULL: libconfig had no memory for it. */
     if (len == 0 || len > max || !text_is_plain(text)) {
         return idem_settings_refuse(settings, value->line,
                                     "'%s' must be 1 to %zu characters without control characters",
@@ -135,7 +135,7 @@ static enum idem_err choice_read(struct idem_settings *settings,
         return choice_refuse(settings, value, choices);
     }
     const char *text = config_setting_get_string(value);
-    for (unsigned i = 0; choices[i] != NULL; i++) {
+    for (unsigned i = 0; text != NULL && choices[i] != NULL; i++) {
         if (strcmp(text, choices[i]) == 0) {
             memcpy(ret_choice, &i, sizeof(i));
             return IDEM_OK;

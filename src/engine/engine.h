@@ -75,7 +75,7 @@ struct idem_request {
     bool respond_async; /* 202 as soon as the claim is durable. */
 
     /* Valid once reaped. */
-    bool replayed;   /* False only for the request whose claim this was. */
+    bool replayed;   /* False only for the request whose claim the answer belongs to. */
     bool identified; /* outcome.intent says which operation. */
     bool claimed;    /* This request's own claim. */
     enum idem_reply_kind reply;
@@ -153,7 +153,8 @@ void idem_engine_drain(struct idem_engine *engine);
 
 /*
  * Everybody still waiting gets its 202 now, calls that never left are ended, tasks that never ran
- * come back as DOWN, and what the store keeps refusing is left to the next process.
+ * come back as DOWN, and what the store refuses as a conflict again and again is left to the next
+ * process.
  */
 void idem_engine_hurry(struct idem_engine *engine);
 

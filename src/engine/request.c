@@ -74,6 +74,9 @@ void idem_request_notify(struct idem_engine *engine, const struct idem_outcome *
     while ((node = idem_list_pop(&live->waiters)) != NULL) {
         struct idem_request *request = IDEM_CONTAINER_OF(node, struct idem_request, wait_node);
         idem_list_remove(&engine->waiting, &request->node);
+        /* Another process may have released its claim, and somebody else claimed again. */
+        request->claimed =
+            request->claimed && outcome->intent.patience_us == request->outcome.intent.patience_us;
         idem_outcome_copy(&request->outcome, outcome);
         idem_request_finish_reply(engine, request);
     }

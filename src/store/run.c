@@ -3,7 +3,8 @@
  *
  *   OK          every guard held and COMMIT was answered cleanly: DURABLE.
  *   MISS        a guard did not hold. The whole batch is rolled back, since its decisions rest on
- *               one another's facts only by luck. Then each command runs in a transaction of its
+ *               one another's facts only by luck. If others wrote meanwhile, all of it runs once
+ *               more on what stands there now. Then each command runs in a transaction of its
  *               own and is decided anew from fresh facts, so one that keeps missing (CONFLICT)
  *               cannot keep the others from being written.
  *   REFUSED     the store cannot write now and the rollback worked: NOTHING.
@@ -12,7 +13,8 @@
  *   LOST        COMMIT or ROLLBACK was not answered cleanly: UNKNOWN, and nothing runs after it.
  *               Whatever ran next would rest on rows of which nobody knows whether they exist.
  *
- * Time is stamped before the transaction begins, monotonic first: what is derived from a wall time
+ * Time is stamped before the transaction begins (where another machine tells it: once it began, by
+ * what it said before any wait), monotonic first: what is derived from a wall time
  * then never reaches further than what is derived from its monotonic time. A command that runs
  * again keeps its stamps, or it would decide differently from its first run (P14).
  *
@@ -45,6 +47,7 @@ static enum idem_store_answer answer_of(enum idem_rows_step step)
         return IDEM_STORE_NOTHING;
     case IDEM_ROWS_WRONG_NODE:
         return IDEM_STORE_WRONG_NODE;
+    case IDEM_ROWS_DOWN:
     case IDEM_ROWS_DAMAGED:
         return IDEM_STORE_DOWN;
     case IDEM_ROWS_LOST:
@@ -63,18 +66,21 @@ static enum idem_store_answer worse(enum idem_store_answer left, enum idem_store
     return rank[left] >= rank[right] ? left : right;
 }
 
-static void batch_stamp(struct idem_run *run, struct idem_store_batch *batch)
+static void items_stamp(struct idem_run *run, struct idem_list_node *first, size_t count)
 {
     int64_t mono_us = idem_clock_mono_us(run->options->clock);
     int64_t now_us = idem_clock_wall_us(run->options->clock);
     IDEM_ASSERT(now_us > 0);
 
-    IDEM_LIST_FOREACH (node, &batch->items) {
+    struct idem_list_node *node = first;
+    for (size_t i = 0; i < count; i++) {
         struct idem_command *command = &item_of(node)->command;
+        node = node->next;
         if (command->now_us == 0) {
             command->mono_us = mono_us;
             command->now_us = now_us;
             command->incarnation = run->opening.incarnation;
+            command->opened_us = run->opening.opened_us;
             command->memory_since_us = run->opening.memory_since_us;
             command->restored = run->restored;
         }
@@ -484,21 +490,26 @@ static enum idem_rows_step stub_apply(struct idem_run *run)
     return step;
 }
 
-/* How far retention trusts the clock: never back. */
-static enum idem_rows_step horizon_apply(struct idem_run *run, int64_t value_us)
+/* A time of the store's own: never back. */
+static enum idem_rows_step time_apply(struct idem_run *run, const char *name, int64_t value_us)
 {
     char memory[32];
     struct idem_buf text;
     struct idem_str former = { .len = 0 };
     int64_t former_us = 0;
-    enum idem_rows_step step =
-        run->rows->ops->find_meta(run->rows, IDEM_META_REAP_HORIZON, &former);
+    enum idem_rows_step step = run->rows->ops->find_meta(run->rows, name, &former);
     if (step != IDEM_ROWS_OK || (idem_str_to_i64(former, &former_us) && former_us >= value_us)) {
         return step;
     }
     idem_buf_init(&text, memory, sizeof(memory));
     idem_buf_add_i64(&text, value_us);
-    return run->rows->ops->write_meta(run->rows, IDEM_META_REAP_HORIZON, idem_buf_str(&text));
+    return run->rows->ops->write_meta(run->rows, name, idem_buf_str(&text));
+}
+
+static enum idem_rows_step horizon_apply(struct idem_run *run, int64_t value_us, int64_t now_us)
+{
+    enum idem_rows_step step = time_apply(run, IDEM_META_REAP_HORIZON, value_us);
+    return step == IDEM_ROWS_OK ? time_apply(run, IDEM_META_CLOCK_SEEN, now_us) : step;
 }
 
 /*
@@ -544,7 +555,7 @@ static enum idem_rows_step mark_apply(struct idem_run *run, int64_t now_us)
     case IDEM_MARK_NONE:
         return IDEM_ROWS_OK;
     case IDEM_MARK_HORIZON:
-        return horizon_apply(run, run->decision.mark.value_us);
+        return horizon_apply(run, run->decision.mark.value_us, now_us);
     case IDEM_MARK_RESTORED_OVER:
         return restored_over_apply(run, now_us);
     case IDEM_MARK_COUNT:
@@ -605,18 +616,38 @@ static void knowledge_settle(struct idem_run *run, bool committed)
     run->freeing = false;
 }
 
+/* Stamps before the transaction begins, or once the backend knows the time. */
+static enum idem_rows_step items_begin(struct idem_run *run,
+                                       struct idem_list_node *first,
+                                       size_t count)
+{
+    const struct idem_rows_ops *ops = run->rows->ops;
+    if (ops->begin_batch == NULL) {
+        items_stamp(run, first, count);
+        return ops->begin(run->rows);
+    }
+    enum idem_rows_step step = ops->begin_batch(run->rows, first, count);
+    if (step == IDEM_ROWS_OK) {
+        items_stamp(run, first, count);
+    }
+    return step;
+}
+
 /* `count` items from `first` on, in one transaction. */
 static enum idem_rows_step items_run(struct idem_run *run,
                                      struct idem_list_node *first,
                                      size_t count)
 {
     const struct idem_rows_ops *ops = run->rows->ops;
-    enum idem_rows_step step = ops->begin(run->rows);
+    enum idem_rows_step step = items_begin(run, first, count);
     struct idem_list_node *node = first;
 
     for (size_t i = 0; i < count && step == IDEM_ROWS_OK; i++) {
         step = command_run(run, item_of(node));
         node = node->next;
+    }
+    if (step == IDEM_ROWS_OK && ops->flush != NULL) {
+        step = ops->flush(run->rows);
     }
     if (step == IDEM_ROWS_OK) {
         idem_crash_point("commit-before");
@@ -653,12 +684,36 @@ static void batch_answer(struct idem_store_batch *batch, enum idem_store_answer 
     }
 }
 
+static int64_t later(int64_t left_us, int64_t right_us)
+{
+    return left_us > right_us ? left_us : right_us;
+}
+
+/*
+ * Retention begins with the records: at the opening of an empty store, and where there are some
+ * without a horizon, as an older idem could leave them, at the newest, since the clock may be wrong
+ * and that time has been.
+ */
+struct idem_run_marks idem_run_marks_open(struct idem_run_marks found,
+                                          int64_t newest_us,
+                                          int64_t opened_us)
+{
+    IDEM_ASSERT(opened_us > 0);
+    struct idem_run_marks marks = found;
+    if (marks.horizon_us == 0) {
+        marks.horizon_us = newest_us != 0 ? newest_us : opened_us;
+    }
+    marks.seen_us = later(later(marks.seen_us, marks.horizon_us), later(newest_us, opened_us));
+    return marks;
+}
+
 void idem_run_init(struct idem_run *run,
                    struct idem_rows *rows,
                    const struct idem_store_options *options,
                    struct idem_run_opening opening)
 {
     IDEM_ASSERT(opening.incarnation > 0);
+    IDEM_ASSERT(opening.opened_us > 0);
     IDEM_ASSERT(opening.memory_since_us >= 0);
     IDEM_ASSERT(opening.stub_count >= 0);
     run->rows = rows;
@@ -680,9 +735,11 @@ void idem_run_batch(struct idem_run *run, struct idem_store_batch *batch)
         batch_answer(batch, IDEM_STORE_DOWN);
         return;
     }
-    batch_stamp(run, batch);
 
     enum idem_rows_step step = items_run(run, batch->items.first, batch->items.count);
+    if (step == IDEM_ROWS_MISS && run->rows->moved) {
+        step = items_run(run, batch->items.first, batch->items.count);
+    }
     if (step != IDEM_ROWS_MISS) {
         batch_answer(batch, answer_of(step));
         return;

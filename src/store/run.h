@@ -23,11 +23,26 @@
 /* Which opening of the store it is; commands are stamped with it. */
 struct idem_run_opening {
     int64_t incarnation;
+    int64_t opened_us;       /* When it began, by the clock as the store raised it. */
     int64_t memory_since_us; /* Wall time since when the store has records; 0: not known. */
     int64_t stub_count;      /* How many stubs it has. */
     int64_t restored_at_us;  /* When it was put back; 0: never. */
     bool restored;           /* It is an older copy, and what that missed is not known yet. */
 };
+
+/* What stands in a store about time; 0: does not stand there yet. */
+struct idem_run_marks {
+    int64_t horizon_us; /* How far retention trusts the clock. */
+    int64_t seen_us;    /* The latest time that the clock was seen to say. */
+};
+
+/*
+ * How they stand after an opening, whose transaction writes them: no record is ever there without a
+ * horizon, and the clock is raised to `seen_us`. `newest_us`: of all records; 0: there are none.
+ */
+struct idem_run_marks idem_run_marks_open(struct idem_run_marks found,
+                                          int64_t newest_us,
+                                          int64_t opened_us);
 
 struct idem_run {
     struct idem_rows *rows;                   /* Borrowed. */

@@ -74,7 +74,7 @@ struct idem_store_ops {
 /* How a store is opened, whichever it is. */
 struct idem_store_options {
     const struct idem_rules *rules; /* Borrowed as long as the store. */
-    struct idem_clock *clock;       /* Likewise. Raised to the newest time found in the store. */
+    struct idem_clock *clock;       /* Likewise. Raised to the latest time found in the store. */
     void (*wake)(void *context);    /* Something can be reaped; from any thread. */
     void *wake_context;
     /*
@@ -108,7 +108,7 @@ struct idem_store {
      */
     int64_t opened_us;
     bool old_effect_ids; /* Some effects may be at the providers under ids that name no scope. */
-    int64_t horizon_us;  /* Of IDEM_MARK_HORIZON, as it stood at the opening; 0: never set. */
+    int64_t horizon_us;  /* Of IDEM_MARK_HORIZON, as the opening left it; never 0. */
     bool broken;         /* This process must not go on with it: exit and start anew. */
     bool stopped;
 };

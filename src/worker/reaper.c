@@ -6,9 +6,10 @@
  * wall clock it waits. So a process that was down catches up, a clock that jumps a year ahead gains
  * two hours in an hour, and one that goes back stops it.
  *
- * Only a horizon that is durable is used. It is written at most once a minute (the first one at
- * once, where a store has none), rows are read up to it, and each command carries it: what a
- * restart finds is never behind what was forgotten.
+ * Only a horizon that is durable is used. The opening of an empty store wrote the first one, this
+ * worker moves it at most once a minute, rows are read up to it, and each command carries it: what
+ * a restart finds is never behind what was forgotten. The same mark says how far the clock was seen
+ * to be, below which no later process begins.
  *
  * Beside load: a page of rows at a time, TASKS_MAX commands at a time, and only while fewer than
  * QUEUE_MAX commands wait for a batch. What is left on a page when the process ends, or could not
@@ -40,7 +41,7 @@ struct idem_reaper {
     bool stopped;
 
     int64_t moved_us;   /* Monotonic: when stats.horizon_us was looked at last. */
-    int64_t durable_us; /* The horizon as the store has it; 0: it has none yet. */
+    int64_t durable_us; /* The horizon as the store has it. */
     struct idem_task mark;
     bool marking;
     int64_t mark_at_us; /* Monotonic: when it is next written. */
@@ -64,16 +65,16 @@ struct idem_reaper {
 enum idem_err idem_reaper_create(const struct idem_reaper_options *options,
                                  struct idem_reaper **ret_reaper)
 {
+    IDEM_ASSERT(options->horizon_us > 0);
     struct idem_reaper *reaper = calloc(1, sizeof(*reaper));
     if (reaper == NULL) {
         return IDEM_E_SYSTEM;
     }
-    int64_t wall_us = idem_clock_wall_us(options->clock);
     reaper->options = *options;
     reaper->durable_us = options->horizon_us;
-    reaper->stats.horizon_us = options->horizon_us != 0 ? options->horizon_us : wall_us;
+    reaper->stats.horizon_us = options->horizon_us;
     reaper->moved_us = idem_clock_mono_us(options->clock);
-    reaper->mark_at_us = reaper->moved_us + (options->horizon_us != 0 ? MARK_EVERY_US : 0);
+    reaper->mark_at_us = reaper->moved_us + MARK_EVERY_US;
     *ret_reaper = reaper;
     return IDEM_OK;
 }
@@ -250,7 +251,7 @@ static bool page_is_ended(const struct idem_reaper *reaper)
 /* A page that led to something is followed by the next at once, unless the store had enough. */
 static void next_page(struct idem_reaper *reaper)
 {
-    if (!page_is_ended(reaper) || reaper->durable_us == 0) {
+    if (!page_is_ended(reaper)) {
         return;
     }
     int64_t mono_us = idem_clock_mono_us(reaper->options.clock);
@@ -288,7 +289,7 @@ int64_t idem_reaper_wake_us(const struct idem_reaper *reaper)
     if (page_is_open(reaper) && reaper->busy_count < TASKS_MAX) {
         wake_us = mono_us + PAUSE_US < wake_us ? mono_us + PAUSE_US : wake_us;
     }
-    if (page_is_ended(reaper) && reaper->durable_us != 0) {
+    if (page_is_ended(reaper)) {
         wake_us = reaper->look_at_us < wake_us ? reaper->look_at_us : wake_us;
     }
     return wake_us;

@@ -27,7 +27,7 @@ struct idem_reaper;
 struct idem_reaper_options {
     struct idem_engine *engine; /* Borrowed, as the clock. */
     struct idem_clock *clock;
-    int64_t horizon_us; /* As the store has it; 0: it has none, and retention begins now. */
+    int64_t horizon_us; /* As the store has it. */
 };
 
 struct idem_reaper_stats {

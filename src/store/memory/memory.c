@@ -91,8 +91,10 @@ enum idem_err idem_memory_open(const struct idem_store_options *options,
         .opened_us = idem_clock_wall_us(options->clock),
     };
     idem_memory_rows_init(&memory->rows);
+    memory->base.horizon_us = idem_memory_marks_open(&memory->rows, 0, options->clock).horizon_us;
     struct idem_run_opening opening = {
         .incarnation = memory->base.incarnation,
+        .opened_us = idem_clock_wall_us(options->clock),
         .memory_since_us = idem_clock_wall_us(options->clock),
         .restored_at_us = options->restored ? idem_clock_wall_us(options->clock) : 0,
         .restored = options->restored,

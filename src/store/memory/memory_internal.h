@@ -8,6 +8,7 @@
 #include "store/columns.h"
 #include "store/memory/table.h"
 #include "store/rows.h"
+#include "store/run.h"
 
 struct idem_memory_intent {
     struct idem_memory_head head;
@@ -137,5 +138,10 @@ enum idem_rows_step idem_memory_write_credential(struct idem_rows *rows,
 enum idem_rows_step idem_memory_write_meta(struct idem_rows *rows,
                                            const char *name,
                                            struct idem_str value);
+
+/* What an opening does about time: marks in a transaction of their own, and the clock raised. */
+struct idem_run_marks idem_memory_marks_open(struct idem_memory_rows *memory,
+                                             int64_t newest_us,
+                                             struct idem_clock *clock);
 
 #endif /* IDEM_STORE_MEMORY_MEMORY_INTERNAL_H */

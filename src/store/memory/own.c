@@ -233,3 +233,41 @@ enum idem_rows_step idem_memory_write_meta(struct idem_rows *rows,
     (void)idem_memory_add(&memory->log, &memory->meta, &row); /* Found again by its name. */
     return IDEM_ROWS_OK;
 }
+
+static int64_t meta_number(struct idem_memory_rows *memory, const char *name)
+{
+    int64_t number = 0;
+    const struct idem_memory_meta *found = idem_memory_row(&memory->meta, meta_look(memory, name));
+    bool is_number = found != NULL && idem_str_to_i64(found->value, &number);
+    return is_number ? number : 0;
+}
+
+static void meta_number_write(struct idem_memory_rows *memory, const char *name, int64_t number)
+{
+    char text_memory[32];
+    struct idem_buf text;
+    idem_buf_init(&text, text_memory, sizeof(text_memory));
+    idem_buf_add_i64(&text, number);
+    enum idem_rows_step step = idem_memory_write_meta(&memory->rows, name, idem_buf_str(&text));
+    IDEM_ASSERT(step == IDEM_ROWS_OK); /* Memory refuses nothing. */
+}
+
+struct idem_run_marks idem_memory_marks_open(struct idem_memory_rows *memory,
+                                             int64_t newest_us,
+                                             struct idem_clock *clock)
+{
+    const struct idem_run_marks found = {
+        .horizon_us = meta_number(memory, IDEM_META_REAP_HORIZON),
+        .seen_us = meta_number(memory, IDEM_META_CLOCK_SEEN),
+    };
+    const struct idem_run_marks marks =
+        idem_run_marks_open(found, newest_us, idem_clock_wall_us(clock));
+    enum idem_rows_step step = memory->rows.ops->begin(&memory->rows);
+    IDEM_ASSERT(step == IDEM_ROWS_OK);
+    meta_number_write(memory, IDEM_META_REAP_HORIZON, marks.horizon_us);
+    meta_number_write(memory, IDEM_META_CLOCK_SEEN, marks.seen_us);
+    step = memory->rows.ops->commit(&memory->rows);
+    IDEM_ASSERT(step == IDEM_ROWS_OK);
+    idem_clock_raise(clock, marks.seen_us);
+    return marks;
+}

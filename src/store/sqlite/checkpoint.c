@@ -21,6 +21,7 @@
 #include <fcntl.h>
 
 #include "base/bug.h"
+#include "base/thread.h"
 #include "store/sqlite/rows_internal.h"
 
 /* These calls fail only when the program uses them wrongly. */
@@ -88,12 +89,12 @@ enum idem_err idem_sqlite_checkpoint_start(struct idem_sqlite_checkpoint *checkp
     };
     must(pthread_mutex_init(&checkpoint->mutex, NULL));
     must(pthread_cond_init(&checkpoint->changed, NULL));
-    checkpoint->started = pthread_create(&checkpoint->thread, NULL, thread_main, checkpoint) == 0;
+    int rc = idem_thread_start(&checkpoint->thread, "idem-checkpoint", thread_main, checkpoint);
+    checkpoint->started = rc == 0;
     if (!checkpoint->started) {
         (void)sqlite3_close(handle); /* No statement is open. */
         return idem_error_set(reterr, IDEM_E_SYSTEM, "cannot start a thread");
     }
-    (void)pthread_setname_np(checkpoint->thread, "idem-checkpoint"); /* For people who look. */
     return IDEM_OK;
 }
 

@@ -18,17 +18,6 @@ static enum idem_rows_step incarnation_check(struct idem_sqlite_connection *conn
     return step == IDEM_ROWS_OK && !ours ? IDEM_ROWS_WRONG_NODE : step;
 }
 
-static enum idem_rows_step rows_begin(struct idem_rows *rows)
-{
-    struct idem_sqlite_connection *connection = idem_sqlite_connection_of(rows);
-    IDEM_ASSERT(sqlite3_get_autocommit(connection->handle) != 0);
-    enum idem_rows_step step = idem_sqlite_run(connection->statements[IDEM_SQLITE_BEGIN]);
-    if (step != IDEM_ROWS_OK || !connection->writes) {
-        return step;
-    }
-    return incarnation_check(connection);
-}
-
 static enum idem_rows_step rows_commit(struct idem_rows *rows)
 {
     struct idem_sqlite_connection *connection = idem_sqlite_connection_of(rows);
@@ -48,6 +37,21 @@ static enum idem_rows_step rows_rollback(struct idem_rows *rows)
     }
     return sqlite3_get_autocommit(connection->handle) != 0 ? IDEM_ROWS_OK : IDEM_ROWS_LOST;
 }
+
+/* A transaction whose rollback failed, for want of memory say, is ended before the next begins. */
+static enum idem_rows_step rows_begin(struct idem_rows *rows)
+{
+    struct idem_sqlite_connection *connection = idem_sqlite_connection_of(rows);
+    enum idem_rows_step step = rows_rollback(rows);
+    if (step == IDEM_ROWS_OK) {
+        step = idem_sqlite_run(connection->statements[IDEM_SQLITE_BEGIN]);
+    }
+    if (step != IDEM_ROWS_OK || !connection->writes) {
+        return step;
+    }
+    return incarnation_check(connection);
+}
+
 static const struct idem_rows_ops rows_ops = {
     .begin = rows_begin,
     .commit = rows_commit,

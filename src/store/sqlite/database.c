@@ -55,8 +55,9 @@ int idem_sqlite_value_read(sqlite3 *handle,
     if (rc == SQLITE_ROW && ret_number != NULL) {
         *ret_number = sqlite3_column_int64(statement, 0);
     }
-    (void)sqlite3_finalize(statement); /* Repeats the step's error. */
-    return rc == SQLITE_ROW || rc == SQLITE_DONE ? SQLITE_OK : rc;
+    /* What writes and has said its row ends here: PRAGMA journal_mode flushes now. */
+    int end = sqlite3_finalize(statement);
+    return rc == SQLITE_ROW || rc == SQLITE_DONE ? end : rc;
 }
 
 /* Once a process, before SQLite is first used; later both are harmless and change nothing. */

@@ -6,11 +6,12 @@
  *   1. Our own locks (lock.c).
  *   2. Whose file is it, and of which version? Asked before anything is written to it.
  *   3. A full checkpoint. An earlier process may have died after a failed flush, when the system's
- *      cache still showed what the disk never got. Checkpointing writes the log's content again
- *      and flushes it; what is there afterwards is there for good.
+ *      cache still showed what the disk never got. The log was made durable before it was first
+ *      looked at (log_renew.c, between 1 and 2). Checkpointing writes its content again, into the
+ *      file, and flushes that; what is there afterwards is there for good.
  *   4. One transaction: schema if new, configuration compared, the restored mode if asked for,
- *      incarnation + 1. Only when it is durable may anything be decided, and then every earlier
- *      lease is over.
+ *      the marks about time, incarnation + 1. Only when it is durable may anything be decided, and
+ *      then every earlier lease is over.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -157,7 +158,8 @@ static enum idem_err knowledge_read(struct idem_sqlite_file *file, struct idem_e
         int64_t *number;
     } numbers[] = {
         { "created_us", &file->created_us },
-        { IDEM_META_REAP_HORIZON, &file->horizon_us },
+        { IDEM_META_REAP_HORIZON, &file->marks.horizon_us },
+        { IDEM_META_CLOCK_SEEN, &file->marks.seen_us },
         { IDEM_META_RESTORED_FROM, &file->restored_from_us },
         { IDEM_META_RESTORED_AT, &file->restored_at_us },
         { IDEM_META_MEMORY_SINCE, &memory_since_us },
@@ -214,6 +216,16 @@ static enum idem_err restored_begin(struct idem_sqlite_file *file, struct idem_e
     return err;
 }
 
+static enum idem_err marks_begin(struct idem_sqlite_file *file, struct idem_error *reterr)
+{
+    file->marks = idem_run_marks_open(file->marks, file->newest_us, file->opened_us);
+    enum idem_err err =
+        meta_number_write(file->writer, IDEM_META_REAP_HORIZON, file->marks.horizon_us, reterr);
+    return err == IDEM_OK
+               ? meta_number_write(file->writer, IDEM_META_CLOCK_SEEN, file->marks.seen_us, reterr)
+               : err;
+}
+
 /* One transaction: schema if new, configuration compared, marks, new incarnation. */
 static enum idem_err incarnation_begin(struct idem_sqlite_file *file,
                                        const struct idem_store_options *options,
@@ -234,6 +246,9 @@ static enum idem_err incarnation_begin(struct idem_sqlite_file *file,
     }
     if (err == IDEM_OK && options->restored) {
         err = restored_begin(file, reterr);
+    }
+    if (err == IDEM_OK) {
+        err = marks_begin(file, reterr);
     }
     if (err == IDEM_OK) {
         err = incarnation_raise(file, reterr);
@@ -307,6 +322,9 @@ enum idem_err idem_sqlite_file_open(struct idem_sqlite_file *file,
 {
     char *absolute = NULL;
     enum idem_err err = idem_sqlite_file_lock(file, path, true, &absolute, reterr);
+    if (err == IDEM_OK) {
+        err = idem_sqlite_log_renew(absolute, file->database_fd, reterr);
+    }
     if (err == IDEM_OK) {
         err = writer_open(file, absolute, options, reterr);
     }

@@ -17,6 +17,14 @@ enum idem_err idem_sqlite_file_lock(struct idem_sqlite_file *file,
 enum idem_err idem_sqlite_directory_sync(const char *path,
                                          struct idem_error *reterr) IDEM_MUST_CHECK;
 
+/*
+ * log_renew.c: a log that an earlier process left is durable afterwards. Under the locks, and while
+ * no connection is open. `path` is absolute.
+ */
+enum idem_err idem_sqlite_log_renew(const char *path,
+                                    int database_fd,
+                                    struct idem_error *reterr) IDEM_MUST_CHECK;
+
 /* database.c: SQL on one connection, outside of any batch. */
 enum idem_err idem_sqlite_database_open(const char *path,
                                         int flags,

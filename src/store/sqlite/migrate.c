@@ -200,6 +200,9 @@ enum idem_err idem_sqlite_migrate(const char *path,
     char *absolute = NULL;
     enum idem_err err = idem_sqlite_file_lock(&file, path, false, &absolute, reterr);
     if (err == IDEM_OK) {
+        err = idem_sqlite_log_renew(absolute, file.database_fd, reterr);
+    }
+    if (err == IDEM_OK) {
         err = idem_sqlite_database_open(absolute, SQLITE_OPEN_READWRITE, &file.writer, reterr);
     }
     if (err == IDEM_OK) {

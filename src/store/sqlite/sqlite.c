@@ -21,6 +21,7 @@
 #include <stdlib.h>
 
 #include "base/bug.h"
+#include "base/thread.h"
 #include "store/read.h"
 #include "store/sqlite/rows_internal.h"
 
@@ -271,7 +272,6 @@ static enum idem_err connections_make(struct idem_sqlite *sqlite, struct idem_er
     return err;
 }
 
-/* The names are for people who look at threads; without one it has its program's. */
 static enum idem_err threads_start(struct idem_sqlite *sqlite, struct idem_error *reterr)
 {
     sqlite3 *handle = sqlite->file.checkpointer;
@@ -283,15 +283,11 @@ static enum idem_err threads_start(struct idem_sqlite *sqlite, struct idem_error
     }
     sqlite->checkpoint.wake = sqlite->base.options.wake;
     sqlite->checkpoint.wake_context = sqlite->base.options.wake_context;
-    int rc = pthread_create(&sqlite->writer_thread, NULL, writer_main, sqlite);
+    int rc = idem_thread_start(&sqlite->writer_thread, "idem-writer", writer_main, sqlite);
     sqlite->writer_started = rc == 0;
     if (rc == 0) {
-        (void)pthread_setname_np(sqlite->writer_thread, "idem-writer");
-        rc = pthread_create(&sqlite->reader_thread, NULL, reader_main, sqlite);
+        rc = idem_thread_start(&sqlite->reader_thread, "idem-reader", reader_main, sqlite);
         sqlite->reader_started = rc == 0;
-    }
-    if (rc == 0) {
-        (void)pthread_setname_np(sqlite->reader_thread, "idem-reader");
     }
     return rc == 0 ? IDEM_OK : idem_error_set(reterr, IDEM_E_SYSTEM, "cannot start a thread");
 }
@@ -301,13 +297,12 @@ static void marks_note(struct idem_sqlite *sqlite)
 {
     const struct idem_sqlite_file *file = &sqlite->file;
     sqlite->base.incarnation = file->incarnation;
-    sqlite->base.horizon_us = file->horizon_us;
+    sqlite->base.horizon_us = file->marks.horizon_us;
     sqlite->base.restored = file->restored;
     sqlite->base.newest_us = file->restored ? file->restored_from_us : file->newest_us;
     sqlite->base.opened_us = file->restored ? file->restored_at_us : file->opened_us;
     sqlite->base.old_effect_ids = file->old_effect_ids;
-    idem_clock_raise(sqlite->base.options.clock, file->newest_us);
-    idem_clock_raise(sqlite->base.options.clock, file->horizon_us);
+    idem_clock_raise(sqlite->base.options.clock, file->marks.seen_us);
 }
 
 enum idem_err idem_sqlite_open(const char *path,
@@ -334,6 +329,7 @@ enum idem_err idem_sqlite_open(const char *path,
         marks_note(sqlite);
         struct idem_run_opening opening = {
             .incarnation = sqlite->file.incarnation,
+            .opened_us = idem_clock_wall_us(options->clock),
             .memory_since_us = sqlite->file.memory_since_us,
             .restored_at_us = sqlite->file.restored_at_us,
             .stub_count = sqlite->file.stub_count,

@@ -122,7 +122,7 @@ struct idem_sqlite_file {
     int64_t created_us;      /* When the store was made; 0: not known. */
     int64_t memory_since_us; /* Likewise, or when a copy was put back whose gap nobody listed. */
     int64_t newest_us;       /* The newest time that was stored; 0: none. */
-    int64_t horizon_us;      /* How far retention trusts the clock; 0: never said. */
+    struct idem_run_marks marks;
     int64_t stub_count;
     bool restored;
     int64_t restored_from_us; /* The newest time that the copy had when it was put back, */

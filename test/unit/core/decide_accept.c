@@ -305,6 +305,30 @@ static void a_released_key_runs_again_on_a_new_row_with_the_same_id_and_bytes(vo
     assert_int_equal(scene_payment(&scene, "k")->state, IDEM_PAYMENT_CAPTURED);
 }
 
+/* Claims are told apart by it, also where a later caller is less patient than the former was. */
+static void a_later_claim_has_a_later_patience(void **state)
+{
+    (void)state;
+    scene.wait_us = HOUR;
+    (void)pay("k", "plain");
+    int64_t former_us = scene_intent(&scene, "k")->row.patience_us;
+    scene_intent(&scene, "k")->row.patience_us = scene.now_us; /* So that it is let go at once. */
+    (void)sent("k", IDEM_OUTCOME_NOT_EXECUTED);
+    EXPECT_STATE(&scene, "k", "released");
+    scene_intent(&scene, "k")->row.patience_us = former_us;
+    scene.wait_us = SECOND;
+    EXPECT_RELEASE(pay("k", "plain"), "send");
+    assert_int_equal(scene_intent(&scene, "k")->row.patience_us, former_us + 1);
+    (void)sent("k", IDEM_OUTCOME_NOT_EXECUTED);
+    EXPECT_STATE(&scene, "k", "claimed");
+    scene_pass(&scene, HOUR);
+    (void)scene_make_due(&scene, "k");
+    (void)sent("k", IDEM_OUTCOME_NOT_EXECUTED);
+    EXPECT_STATE(&scene, "k", "released");
+    EXPECT_RELEASE(pay("k", "plain"), "send");
+    assert_int_equal(scene_intent(&scene, "k")->row.patience_us, scene.now_us + SECOND);
+}
+
 static void a_released_key_waits_again_without_a_place(void **state)
 {
     (void)state;
@@ -574,6 +598,7 @@ int main(void)
         SCENE_TEST(acting_on_a_payment_needs_a_grant_of_its_provider),
         SCENE_TEST(captures_cancels_and_refunds_settle_and_return),
         SCENE_TEST(a_released_key_runs_again_on_a_new_row_with_the_same_id_and_bytes),
+        SCENE_TEST(a_later_claim_has_a_later_patience),
         SCENE_TEST(a_released_key_waits_again_without_a_place),
         SCENE_TEST(a_released_key_is_checked_again),
         SCENE_TEST(a_released_refund_is_checked_again),

@@ -184,6 +184,45 @@ static void failure_is_refused_until_nothing_can_arrive(void **state)
     EXPECT_STATE(&scene, "k", "failed");
 }
 
+/* It waited in a queue until it would have been in time; what was looked at is out of date. */
+static void failure_speaks_of_when_it_was_said(void **state)
+{
+    (void)state;
+    unknown("k", "plain");
+    int64_t end_us = scene_intent(&scene, "k")->sends[0].not_after_us + TIMEOUT_US + SETTLE_US;
+    struct idem_command command = scene_resolve(&scene, "k", IDEM_VERDICT_FAILED);
+    command.resolve.asked_us = end_us - 1;
+    command.now_us = end_us + HOUR;
+    scene.now_us = command.now_us;
+    struct idem_release release = scene_run(&scene, &command);
+    expect_problem(release, IDEM_PROBLEM_TOO_EARLY);
+    assert_int_equal(release.retry_after_us, 0); /* Whoever looks now may say it. */
+    assert_int_equal(scene.decision.intent.write, IDEM_WRITE_NONE);
+    command = scene_resolve(&scene, "k", IDEM_VERDICT_FAILED);
+    command.resolve.asked_us = end_us;
+    expect_problem(scene_run(&scene, &command), IDEM_PROBLEM_NONE);
+    EXPECT_STATE(&scene, "k", "failed");
+}
+
+/* What a former process granted is as long as it was, and its clock may have been another. */
+static void after_a_start_a_grant_counts_from_there(void **state)
+{
+    (void)state;
+    unknown("k", "plain");
+    const struct idem_send *send = &scene_intent(&scene, "k")->sends[0];
+    int64_t length_us = send->not_after_us - send->granted_us;
+    scene.incarnation += 1;
+    scene.opened_us = scene.now_us + 3 * DAY; /* It looks as if days had passed. */
+    scene.now_us = scene.opened_us;
+    struct idem_release release = resolve("k", IDEM_VERDICT_FAILED);
+    expect_problem(release, IDEM_PROBLEM_TOO_EARLY);
+    int64_t end_us = scene.opened_us + length_us + TIMEOUT_US + SETTLE_US;
+    assert_int_equal(release.retry_after_us, end_us - scene.now_us);
+    scene.now_us = end_us - 2;
+    expect_problem(resolve("k", IDEM_VERDICT_FAILED), IDEM_PROBLEM_TOO_EARLY);
+    expect_problem(resolve("k", IDEM_VERDICT_FAILED), IDEM_PROBLEM_NONE);
+}
+
 static void failure_ends_as_not_happened_and_gives_the_reservation_back(void **state)
 {
     (void)state;
@@ -414,6 +453,8 @@ int main(void)
         SCENE_TEST(a_refund_is_resolved_with_its_row),
         SCENE_TEST(without_a_reference_the_known_one_stays),
         SCENE_TEST(failure_is_refused_until_nothing_can_arrive),
+        SCENE_TEST(failure_speaks_of_when_it_was_said),
+        SCENE_TEST(after_a_start_a_grant_counts_from_there),
         SCENE_TEST(failure_ends_as_not_happened_and_gives_the_reservation_back),
         SCENE_TEST(every_send_counts_that_was_not_proven),
         SCENE_TEST(the_lease_of_a_dispatched_intent_counts_too),

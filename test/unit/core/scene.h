@@ -76,7 +76,8 @@ struct scene {
 
     int64_t now_us;
     int64_t incarnation;
-    uint32_t uids; /* Given out so far. */
+    int64_t opened_us; /* When it began. */
+    uint32_t uids;     /* Given out so far. */
     int64_t wait_us;
     bool slot;
 

@@ -59,6 +59,7 @@ void scene_begin(struct scene *scene)
     *scene = (struct scene){
         .now_us = SCENE_BEGIN_US,
         .incarnation = 1,
+        .opened_us = SCENE_BEGIN_US,
         .wait_us = 10 * SECOND,
         .slot = true,
     };
@@ -128,6 +129,7 @@ static struct idem_command command_begin(struct scene *scene,
         .now_us = scene->now_us,
         .mono_us = scene->now_us,
         .incarnation = scene->incarnation,
+        .opened_us = scene->opened_us,
         .token = uid_next(scene),
         .intent_id = uid_next(scene),
         .resource_id = uid_next(scene),
@@ -284,6 +286,7 @@ struct idem_command scene_resolve(struct scene *scene, const char *key, enum ide
     const struct scene_intent *intent = scene_intent(scene, key);
     command.resolve = (struct idem_resolve){
         .verdict = verdict,
+        .asked_us = scene->now_us,
         .by = IDEM_STR("olga (night shift)"),
         .reason = IDEM_STR("seen at the provider"),
     };

@@ -98,6 +98,20 @@ static void a_new_store_gets_secrets_once(void **state)
                         IDEM_SECRET_SIZE);
 }
 
+/* In a container the next start has the same number. */
+static void what_a_start_left_beside_it_does_not_stand_in_the_way(void **state)
+{
+    struct room *room = *state;
+    struct idem_secrets secrets;
+    struct idem_error error = { .text = "" };
+    const struct idem_secrets_place place = { .path = room->secrets, .store_path = room->store };
+    char left[128];
+    (void)snprintf(left, sizeof(left), "%s.%ld.new", room->secrets, (long)getpid());
+    file_put(left, "effect ", 0600);
+    assert_int_equal(idem_secrets_open(&place, &room->random, &secrets, &error), IDEM_OK);
+    assert_int_equal(unlink(left), 0);
+}
+
 static void a_store_without_its_secrets_is_refused(void **state)
 {
     struct room *room = *state;
@@ -249,6 +263,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_new_store_gets_secrets_once, room_open, room_close),
+        cmocka_unit_test_setup_teardown(what_a_start_left_beside_it_does_not_stand_in_the_way,
+                                        room_open, room_close),
         cmocka_unit_test_setup_teardown(a_store_without_its_secrets_is_refused, room_open,
                                         room_close),
         cmocka_unit_test_setup_teardown(secrets_without_their_store_are_refused_until_it_may_begin,

@@ -83,6 +83,56 @@ static void who_comes_while_it_runs_joins_and_gets_the_same_answer(void **state)
     assert_int_equal(harness.sends, 1);
 }
 
+/* Another process of the same store has learned that the send of `request` was not executed. */
+static void release_elsewhere(const struct idem_request *request)
+{
+    static struct idem_outcome outcome;
+    static struct idem_store_item item;
+    struct idem_store_batch batch = { .answer = IDEM_STORE_NONE };
+    struct idem_list batches = { .count = 0 };
+    struct idem_list reads = { .count = 0 };
+    const struct idem_intent *intent = &request->outcome.intent;
+    item = (struct idem_store_item){ .outcome = &outcome };
+    item.command = (struct idem_command){
+        .kind = IDEM_COMMAND_EVIDENCE,
+        .scope = intent->scope,
+        .token = { .bytes = { 9 } },
+        .evidence = {
+            .source = IDEM_SOURCE_SEND,
+            .outcome = IDEM_OUTCOME_NOT_EXECUTED,
+            .token = intent->token,
+            .send_no = 1,
+            .entry = intent->effect.entry,
+            .account = intent->effect.account,
+            .region = intent->effect.region,
+            .amount_minor = -1,
+            .retry_after_us = 3600 * SECOND, /* Longer than anybody waits. */
+        },
+    };
+    idem_list_push(&batch.items, &item.node);
+    idem_store_submit(harness.store, &batch);
+    idem_store_reap(harness.store, &batches, &reads);
+    assert_int_equal(batches.count, 1);
+    assert_int_equal(outcome.intent.state, IDEM_INTENT_RELEASED);
+}
+
+/* P3: who waits for a claim that is no more is told that somebody else's ran. */
+static void a_claim_that_was_released_elsewhere_is_not_the_one_that_runs(void **state)
+{
+    (void)state;
+    harness.hold = true;
+    harness_start();
+    harness_submit(harness_pay(&first, "k"));
+    release_elsewhere(&first);
+    harness_submit(harness_pay(&second, "k"));
+    EXPECT_REPLY(first, "pending");
+    EXPECT_REPLY(second, "pending");
+    assert_true(second.claimed);
+    harness_answer(IDEM_OUTCOME_SUCCESS);
+    EXPECT_REPLY(first, "answer 201 replayed");
+    EXPECT_REPLY(second, "answer 201");
+}
+
 static void two_first_requests_in_one_batch_make_one_call(void **state)
 {
     (void)state;
@@ -546,6 +596,7 @@ int main(void)
         ENGINE_TEST(a_final_answer_is_replayed_from_memory_and_from_the_store),
         ENGINE_TEST(without_a_cache_the_store_replays),
         ENGINE_TEST(who_comes_while_it_runs_joins_and_gets_the_same_answer),
+        ENGINE_TEST(a_claim_that_was_released_elsewhere_is_not_the_one_that_runs),
         ENGINE_TEST(two_first_requests_in_one_batch_make_one_call),
         ENGINE_TEST(a_caller_may_not_want_to_wait),
         ENGINE_TEST(waiting_ends_at_the_deadline_and_the_payment_goes_on),

@@ -58,6 +58,7 @@ static void resolve(const struct idem_request *request, enum idem_verdict verdic
         .scope = request->item.command.scope,
         .resolve = {
             .verdict = verdict,
+            .asked_us = idem_clock_wall_us(&harness.clock),
             .by = IDEM_STR("operator"),
             .reason = IDEM_STR("read it there"),
             .reference = IDEM_STR("provider-9"),

@@ -527,11 +527,31 @@ static void sqlite_keeps_its_guards(void **state)
     }
 }
 
+/* A rollback that failed leaves its transaction open. */
+static void what_did_not_end_is_ended_before_the_next_begins(void **state)
+{
+    static struct fixture fixture;
+    (void)state;
+    fixture_init(&fixture, FIXTURE_SQLITE);
+    fixture_open(&fixture);
+    struct idem_sqlite *sqlite = IDEM_CONTAINER_OF(fixture.store, struct idem_sqlite, base);
+    struct idem_rows *rows = &sqlite->writer.rows;
+    struct idem_intent_write lost = intent_named('a', 'A');
+    struct idem_intent_write next = intent_named('a', 'A');
+    assert_int_equal(rows->ops->begin(rows), IDEM_ROWS_OK);
+    assert_int_equal(rows->ops->write_intent(rows, &lost), IDEM_ROWS_OK);
+    assert_int_equal(rows->ops->begin(rows), IDEM_ROWS_OK);
+    assert_int_equal(rows->ops->write_intent(rows, &next), IDEM_ROWS_OK);
+    assert_int_equal(rows->ops->commit(rows), IDEM_ROWS_OK);
+    fixture_deinit(&fixture);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(memory_keeps_its_guards),
         cmocka_unit_test(sqlite_keeps_its_guards),
+        cmocka_unit_test(what_did_not_end_is_ended_before_the_next_begins),
     };
     return cmocka_run_group_tests_name("store rows", tests, NULL, NULL);
 }

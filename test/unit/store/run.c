@@ -89,6 +89,7 @@ static int setup(void **state)
     bench.memory.rows.ops = &script.ops;
     struct idem_run_opening opening = {
         .incarnation = 7,
+        .opened_us = FIXTURE_START_US - 9,
         .memory_since_us = FIXTURE_START_US - IDEM_US_PER_DAY,
     };
     idem_run_init(&bench.run, &bench.memory.rows, &bench.fixture.options, opening);
@@ -126,6 +127,32 @@ static void expect_answers(const struct bench *bench, const char *expected)
     assert_string_equal(text, expected);
 }
 
+static void an_opening_leaves_a_horizon_and_the_latest_time(void **state)
+{
+    static const struct {
+        struct idem_run_marks found;
+        int64_t newest_us;
+        int64_t opened_us;
+        struct idem_run_marks left;
+    } rows[] = {
+        { { 0, 0 }, 0, 50, { 50, 50 } },  /* Empty. */
+        { { 0, 0 }, 40, 50, { 40, 50 } }, /* Records of an older idem, */
+        { { 0, 0 }, 60, 50, { 60, 60 } }, /* also of a clock that ran ahead. */
+        { { 0, 70 }, 40, 50, { 40, 70 } },  { { 20, 40 }, 40, 50, { 20, 50 } }, /* As usual. */
+        { { 20, 40 }, 45, 30, { 20, 45 } }, /* A clock that was put back: the newest record, */
+        { { 20, 40 }, 35, 30, { 20, 40 } }, /* the last mark, */
+        { { 55, 0 }, 35, 30, { 55, 55 } },  /* or the horizon holds it. */
+    };
+    (void)state;
+    for (size_t i = 0; i < IDEM_ARRAY_COUNT(rows); i++) {
+        struct idem_run_marks left =
+            idem_run_marks_open(rows[i].found, rows[i].newest_us, rows[i].opened_us);
+        print_message("# row %zu\n", i);
+        assert_int_equal(left.horizon_us, rows[i].left.horizon_us);
+        assert_int_equal(left.seen_us, rows[i].left.seen_us);
+    }
+}
+
 static void one_batch_is_one_transaction(void **state)
 {
     struct bench *bench = *state;
@@ -134,6 +161,7 @@ static void one_batch_is_one_transaction(void **state)
     assert_int_equal(script.begins, 1);
     assert_int_equal(script.commits, 1);
     assert_int_equal(bench->calls[0].item.command.incarnation, 7);
+    assert_int_equal(bench->calls[0].item.command.opened_us, FIXTURE_START_US - 9);
     assert_int_equal(bench->calls[0].item.command.memory_since_us,
                      FIXTURE_START_US - IDEM_US_PER_DAY);
 }
@@ -268,6 +296,7 @@ static void a_node_that_may_not_write_says_so(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        RUN(an_opening_leaves_a_horizon_and_the_latest_time),
         RUN(one_batch_is_one_transaction),
         RUN(a_miss_makes_every_command_run_alone),
         RUN(a_command_that_misses_again_alone_is_decided_anew),

@@ -162,10 +162,51 @@ static void an_empty_store_was_not_restored(void **state)
     assert_non_null(strstr(error.text, "is empty: --restored is for a copy"));
 }
 
+static void a_new_store_has_its_horizon_with_its_first_incarnation(void **state)
+{
+    struct fixture *fixture = *state;
+    assert_int_equal(fixture->store->horizon_us, FIXTURE_START_US);
+    fixture_close(fixture);
+    assert_int_equal(number(fixture->path, "SELECT value FROM meta WHERE key = 'reap_horizon_us'"),
+                     FIXTURE_START_US);
+    fixture->clock.wall_base_us += 365 * IDEM_US_PER_DAY;
+    fixture_open(fixture);
+    assert_int_equal(fixture->store->horizon_us, FIXTURE_START_US);
+}
+
+/* As an older idem could leave them, that died before its first mark. */
+static void records_without_a_horizon_get_the_newest_time_in_them(void **state)
+{
+    struct fixture *fixture = *state;
+    struct call call;
+    fixture->clock.wall_base_us += IDEM_US_PER_DAY;
+    pay(fixture, &call, 1);
+    fixture_close(fixture);
+    outside(fixture, "DELETE FROM meta WHERE key IN ('reap_horizon_us', 'clock_seen_us')");
+    fixture->clock.wall_base_us += 365 * IDEM_US_PER_DAY; /* And this one may be wrong. */
+    fixture_open(fixture);
+    assert_int_equal(fixture->store->horizon_us, FIXTURE_START_US + IDEM_US_PER_DAY);
+}
+
+/* What passed before the last mark is known, although nothing else was written. */
+static void a_clock_that_is_put_back_is_held_at_the_last_mark(void **state)
+{
+    struct fixture *fixture = *state;
+    struct call call;
+    pay(fixture, &call, 1);
+    fixture->clock.wall_base_us += IDEM_US_PER_DAY;
+    mark(fixture, IDEM_MARK_HORIZON, FIXTURE_START_US + 7); /* Far behind: it only chases. */
+    fixture_close(fixture);
+    fixture->clock.wall_base_us = FIXTURE_START_US;
+    fixture_open(fixture);
+    assert_int_equal(idem_clock_wall_us(&fixture->clock), FIXTURE_START_US + IDEM_US_PER_DAY);
+    assert_int_equal(fixture->store->horizon_us, FIXTURE_START_US + 7);
+    assert_int_equal(fixture->store->opened_us, FIXTURE_START_US);
+}
+
 static void the_horizon_goes_forward_only(void **state)
 {
     struct fixture *fixture = *state;
-    assert_int_equal(fixture->store->horizon_us, 0);
     mark(fixture, IDEM_MARK_HORIZON, FIXTURE_START_US + 7);
     mark(fixture, IDEM_MARK_HORIZON, FIXTURE_START_US + 3);
     reopen(fixture, false);
@@ -462,6 +503,9 @@ int main(void)
         UPKEEP(an_empty_store_was_not_restored),
         UPKEEP(a_number_that_is_no_word_of_ours_breaks_the_store),
         cmocka_unit_test(text_that_is_not_there_is_not_empty),
+        UPKEEP(a_new_store_has_its_horizon_with_its_first_incarnation),
+        UPKEEP(records_without_a_horizon_get_the_newest_time_in_them),
+        UPKEEP(a_clock_that_is_put_back_is_held_at_the_last_mark),
         UPKEEP(the_horizon_goes_forward_only),
         UPKEEP(a_clock_that_went_back_is_held_at_what_was_stored),
         UPKEEP(damage_that_a_write_meets_breaks_the_store),

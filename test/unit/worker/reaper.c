@@ -157,21 +157,37 @@ static void what_is_open_is_never_touched(void **state)
 
 /* ---- the clock ---- */
 
-static void without_a_horizon_retention_begins_now_and_is_written_first(void **state)
+/* P12: the opening wrote it, so there is never a record without one. */
+static void retention_begins_with_the_store_and_is_moved_after_a_minute(void **state)
 {
     (void)state;
-    assert_int_equal(harness.store->horizon_us, 0);
     int64_t start_us = wall_us();
+    assert_in_range(harness.store->horizon_us, start_us - SECOND, start_us);
     process_start_reaper();
-    harness_fate(BATCH_NOTHING);
     process_go_on();
-    assert_int_equal(harness.asked[IDEM_READ_REAP], 0);
-    assert_int_equal(process_wake_in(), SECOND); /* Not durable: nothing is looked for with it. */
+    assert_int_equal(harness.most[IDEM_COMMAND_MARK], 0);
+    assert_int_equal(process_wake_in(), MINUTE);
+    harness_fate(BATCH_NOTHING);
+    process_pass(MINUTE);
+    assert_int_equal(process_wake_in(), SECOND); /* It is not durable. */
     process_pass(SECOND);
-    assert_int_equal(harness.most[IDEM_COMMAND_MARK], 1);
     process_end();
     process_start();
-    assert_in_range(harness.store->horizon_us, start_us, start_us + SECOND);
+    assert_in_range(harness.store->horizon_us, start_us + MINUTE, start_us + MINUTE + 2 * SECOND);
+}
+
+/* A process that dies before its first mark, and a clock that is a year ahead in the next one. */
+static void an_early_death_and_a_wrong_clock_end_nothing(void **state)
+{
+    (void)state;
+    abandon(0, 10);
+    process_end();
+    harness.clock.wall_base_us += YEAR;
+    process_start();
+    process_start_reaper();
+    pass_slowly(HOUR, 30 * SECOND);
+    assert_true(stats().clock_apart);
+    assert_int_equal(stats().expired, 0);
 }
 
 static void the_horizon_is_written_once_a_minute(void **state)
@@ -408,7 +424,8 @@ int main(void)
         ON_MEMORY(answers_end_in_time_and_keys_without_a_payment_later),
         ON_SQLITE(answers_end_in_time_and_keys_without_a_payment_later),
         ON_MEMORY(what_is_open_is_never_touched),
-        ON_SQLITE(without_a_horizon_retention_begins_now_and_is_written_first),
+        ON_SQLITE(retention_begins_with_the_store_and_is_moved_after_a_minute),
+        ON_SQLITE(an_early_death_and_a_wrong_clock_end_nothing),
         ON_MEMORY(the_horizon_is_written_once_a_minute),
         ON_MEMORY(a_clock_that_jumps_ahead_makes_it_late),
         ON_MEMORY(a_clock_that_goes_back_stops_it),
