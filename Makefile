@@ -1,6 +1,6 @@
 # The verbs. Each installs by itself the Debian packages that it needs and that are missing.
-.PHONY: bench build check check-deb clean deb format fuzz-smoke install model model-deep run sim \
-        sim-hunt tidy
+.PHONY: bench build check check-deb clean crash deb format fuzz-smoke install model model-deep \
+        power run sim sim-hunt sim-mutants tidy torture
 
 build: # The program, optimised: build/idem
 	@tools/build
@@ -11,6 +11,10 @@ run: # The program with a sandbox beside it, and curl lines to try
 
 check: # Everything that must hold before a commit
 	@tools/check
+
+crash: # Service, sandbox and callers killed at random under load, MINUTES=10 (test/crash/README.md)
+	@tools/install-deps check
+	@tools/crash '$(or $(MINUTES),10)' $(SEED)
 
 tidy: # The part of check that reads the sources
 	@tools/install-deps check
@@ -31,6 +35,14 @@ sim: # One simulated run of SEED=n (and STEPS=n), told line by line (sim/README.
 sim-hunt: # Fresh seeds for MINUTES=n; a failure prints the line that repeats it
 	@tools/install-deps build
 	@tools/sim hunt '$(or $(MINUTES),1)'
+
+sim-mutants: # Mistakes that people make, planted one by one, are found (sim/mutants/README.md)
+	@tools/install-deps check
+	@tools/sim-mutants
+
+power: # Loss of power under the real store, fresh seeds for MINUTES=n (test/power/README.md)
+	@tools/install-deps check
+	@tools/power '$(or $(MINUTES),1)'
 
 format: # Rewrites the C sources in the one style
 	@tools/install-deps check
@@ -53,5 +65,9 @@ bench: # What it does in a second, beside what the machine could do (bench/READM
 fuzz-smoke: # New inputs for every fuzz target, SECONDS=60 each (test/fuzz/README.md)
 	@tools/fuzz-smoke
 
+torture: # The N-th failure of memory, disk, wire and SQLite, MINUTES=10 (test/torture/README.md)
+	@MINUTES='$(or $(MINUTES),10)' tools/torture
+
 clean:
-	@rm -rf build build-asan build-tsan build-sim build-sim-coverage build-bench build-fuzz
+	@rm -rf build build-asan build-tsan build-sim build-sim-coverage build-tidy build-bench \
+		build-fuzz build-power build-torture

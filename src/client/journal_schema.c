@@ -214,10 +214,11 @@ static enum idem_client_err log_choose(struct idem_client_journal *journal,
     struct idem_str mode = { .len = 0 };
     bool chosen = rc == SQLITE_ROW && idem_client_journal_column(statement, 0, &mode) &&
                   idem_str_equal(mode, IDEM_STR("wal"));
-    (void)sqlite3_finalize(statement); /* Repeats the step's error. */
-    return chosen ? IDEM_CLIENT_OK
-                  : idem_client_journal_sqlite_fail(
-                        journal, "the journal's write-ahead log cannot be used here", reterr);
+    bool done = sqlite3_finalize(statement) == SQLITE_OK; /* Here it flushes. */
+    return chosen && done
+               ? IDEM_CLIENT_OK
+               : idem_client_journal_sqlite_fail(
+                     journal, "the journal's write-ahead log cannot be used here", reterr);
 }
 
 /* Another one that does the same, or a disk without room, changes nothing about what is there. */
