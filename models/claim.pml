@@ -147,7 +147,7 @@ inline grant(ret_no) {
 #endif
 }
 
-/* core: idem_turn_finish */
+/* core: idem_turn_finish; the outbox's row will be one more assignment of the same step (P11). */
 inline finish(state) {
     st = state;
     plan(sNONE);
@@ -520,7 +520,10 @@ end:
     od
 }
 
-/* world: a callback brings the provider's word to no worker in particular. */
+/*
+ * world: a callback brings the provider's word to no worker in particular. One of a refusal, one
+ * that comes twice, or one that lies, is a line more here.
+ */
 active proctype Callback()
 {
 end:
@@ -552,20 +555,30 @@ end:
     od
 }
 
-#ifdef BAD_PERSON_EARLY
+#if defined(BAD_PERSON_EARLY) || defined(BAD_PERSON_LATE)
 #define CAN_BE_KNOWN true
 #else
-#define CAN_BE_KNOWN (QUIET && !(st == DISPATCHED && lease == 1))
+#define CAN_BE_KNOWN QUIET
 #endif
 
-/* Looks at the provider and says what is there. */
+#ifdef BAD_PERSON_LATE
+#define CAN_BE_SAID QUIET /* Looked before, decided by how it stands now. */
+#else
+#define CAN_BE_SAID true
+#endif
+
+/* Looks at the provider, and says what is there; it may be long until that is decided. */
 active proctype Person()
 {
+    bool seen = false; /* Nothing was there, when nothing could arrive any more. */
 end:
     do
-    :: d_step { st == PARKED && charges == 0 && CAN_BE_KNOWN -> /* core: say_failed, wire_end_us */
-            finish(FAILED); SAFE }
-    :: d_step { st == PARKED && charges > 0 -> finish(SUCCEEDED); SAFE } /* core: say_succeeded */
+    /* core: wire_end_us; asked_us is the moment of the look. */
+    :: d_step { st == PARKED && charges == 0 && !seen && CAN_BE_KNOWN -> seen = true }
+    :: d_step { st == PARKED && seen && CAN_BE_SAID -> /* core: say_failed */
+            seen = false; finish(FAILED); SAFE }
+    :: d_step { st == PARKED && charges > 0 -> /* core: say_succeeded */
+            seen = false; finish(SUCCEEDED); SAFE }
     od
 }
 

@@ -346,18 +346,31 @@ enum idem_client_err idem_request_rekey(struct idem_client *client,
     return IDEM_CLIENT_OK;
 }
 
+/* Every line is one field, and none that is the client's own. */
+static bool lines_are_whole(const struct idem_dialect *dialect, struct idem_str lines)
+{
+    size_t count = 0;
+    bool whole = lines.len <= IDEM_CLIENT_HEADER_SIZE;
+    while (whole && lines.len > 0) {
+        struct idem_str line = idem_str_next(&lines, '\n');
+        count += 1;
+        whole = idem_request_line(line) && idem_request_line_objection(dialect, line) == NULL;
+    }
+    return whole && count <= IDEM_CLIENT_HEADERS_MAX;
+}
+
+static bool url_is_whole(struct idem_str url)
+{
+    return url.len <= IDEM_CLIENT_URL_MAX && idem_target_check(url) == IDEM_TARGET_OK;
+}
+
 bool idem_request_is_whole(const struct idem_client_record *record)
 {
-    struct idem_str lines = record->headers;
-    size_t count = 0;
-    while (lines.len > 0) {
-        count += 1;
-        if (!idem_request_line(idem_str_next(&lines, '\n'))) {
-            return false;
-        }
-    }
-    return count <= IDEM_CLIENT_HEADERS_MAX && idem_request_method(record->method) &&
-           idem_request_text(record->name, IDEM_CLIENT_NAME_MAX) &&
-           idem_target_check(record->url) == IDEM_TARGET_OK && record->deadline_us > 0 &&
-           (record->status_url.len == 0 || idem_target_check(record->status_url) == IDEM_TARGET_OK);
+    const struct idem_dialect *dialect = idem_dialect_find(record->dialect);
+    return dialect != NULL && idem_dialect_takes_key(dialect, record->key) &&
+           lines_are_whole(dialect, record->headers) && idem_request_method(record->method) &&
+           idem_request_text(record->name, IDEM_CLIENT_NAME_MAX) && url_is_whole(record->url) &&
+           record->deadline_us > 0 && record->body.len <= IDEM_CLIENT_BODY_MAX &&
+           (record->status_url.len == 0 || url_is_whole(record->status_url)) &&
+           record->operation_url.len <= IDEM_CLIENT_URL_MAX;
 }

@@ -28,7 +28,7 @@
 const char *__lsan_default_suppressions(void);
 
 // NOLINTNEXTLINE(readability-identifier-naming): likewise.
-const char *__lsan_default_suppressions(void)
+__attribute__((visibility("default"))) const char *__lsan_default_suppressions(void)
 {
     return "leak:libconfig";
 }

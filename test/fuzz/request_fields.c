@@ -1,6 +1,6 @@
 /*
  * Fuzzes what a request's other fields are taken to say: Prefer, Content-Digest,
- * Repeatability-First-Sent, traceparent.
+ * Repeatability-First-Sent, traceparent, Authorization, Content-Type.
  *
  * The input is lines "Name: value", an empty line, and the body. Properties, for any bytes:
  *   - Prefer: at most 30 seconds, and only where the word stands; several fields mean the same as
@@ -9,11 +9,16 @@
  *     wrong one, differing in one character, is always a mismatch or the refusal there was already;
  *   - First-Sent: a value that is taken is the very text that its time prints as, and stands once;
  *   - traceparent: what is passed on is one whole field of version 00, of two ids that are not all
- *     zeros.
+ *     zeros;
+ *   - Authorization: a token is believed exactly if a second reader, written from RFC 6750, finds
+ *     one in the only such field, and then it is the digest of these bytes; one character more,
+ *     less or changed is somebody else;
+ *   - Content-Type: a body is read only as JSON in UTF-8 and without a coding.
  */
 #include <string.h>
 
 #include "api/content.h"
+#include "api/credential.h"
 #include "api/first_sent.h"
 #include "api/header.h"
 #include "api/prefer.h"
@@ -120,13 +125,13 @@ static enum idem_problem digest_verdict(const struct idem_net_request *request)
     return fault.problem;
 }
 
+static struct idem_digester *digester;
+
 static void check_digest(struct idem_net_request *request)
 {
-    static struct idem_digester *digester;
     char base64_memory[BASE64_SIZE];
     char memory[2 * BASE64_SIZE];
     struct idem_buf buf;
-    FUZZ_EXPECT(digester != NULL || idem_digester_create(&digester, NULL) == IDEM_OK);
     enum idem_problem before = digest_verdict(request);
 
     idem_buf_init(&buf, memory, sizeof(memory));
@@ -192,6 +197,84 @@ static void check_trace(const struct idem_net_request *request)
     FUZZ_EXPECT(!all_zeros(idem_str_slice(trace, 36, 16)));
 }
 
+/* ---- who asks, and in what ---- */
+
+static bool is_token_byte(char byte)
+{
+    static const char others[] = "-._~+/";
+    bool letter = (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z');
+    bool digit = byte >= '0' && byte <= '9';
+    return letter || digit || (byte != '\0' && strchr(others, byte) != NULL);
+}
+
+/* The token of the only field; data NULL: there is none that is one. */
+static struct idem_str token_reread(struct idem_str value)
+{
+    struct idem_str none = { .data = NULL };
+    struct idem_str scheme = idem_str_slice(value, 0, 7);
+    struct idem_str token = idem_str_trim(idem_str_slice(value, 7, value.len));
+    size_t end = 0;
+    while (end < token.len && is_token_byte(token.data[end])) {
+        end += 1;
+    }
+    bool some = end > 0 && idem_str_equal_nocase(scheme, IDEM_STR("bearer "));
+    while (end < token.len && token.data[end] == '=') {
+        end += 1;
+    }
+    return some && end == token.len ? token : none;
+}
+
+static bool digests_equal(struct idem_digest left, struct idem_digest right)
+{
+    return memcmp(left.bytes, right.bytes, IDEM_DIGEST_SIZE) == 0;
+}
+
+static void check_credential(const struct idem_net_request *request)
+{
+    char changed[TEXT_SIZE + 1];
+    struct idem_str value;
+    struct idem_digest digest;
+    struct idem_fault fault = { .problem = IDEM_PROBLEM_NONE };
+    size_t count = idem_header_find(request, IDEM_STR("Authorization"), &value);
+    bool taken = idem_credential_read(digester, request, &digest, &fault);
+    struct idem_str token = token_reread(value);
+    FUZZ_EXPECT(taken == (count == 1 && token.data != NULL));
+    FUZZ_EXPECT(taken || fault.problem == IDEM_PROBLEM_UNAUTHENTICATED);
+    if (!taken) {
+        return;
+    }
+    FUZZ_EXPECT(digests_equal(digest, idem_digest_sha256(digester, token)));
+    memcpy(changed, token.data, token.len);
+    changed[token.len] = '=';
+    struct idem_str other = { .data = changed, .len = token.len + 1 };
+    FUZZ_EXPECT(!digests_equal(digest, idem_digest_sha256(digester, other)));
+    other.len = token.len - 1;
+    FUZZ_EXPECT(!digests_equal(digest, idem_digest_sha256(digester, other)));
+    other.len = token.len;
+    changed[request->body.len % token.len] ^= 1;
+    FUZZ_EXPECT(!digests_equal(digest, idem_digest_sha256(digester, other)));
+}
+
+static void check_type(const struct idem_net_request *request)
+{
+    struct idem_str type;
+    struct idem_str coding;
+    struct idem_fault fault = { .problem = IDEM_PROBLEM_NONE };
+    size_t types = idem_header_find(request, IDEM_STR("Content-Type"), &type);
+    size_t codings = idem_header_find(request, IDEM_STR("Content-Encoding"), &coding);
+    if (!idem_content_type_check(request, &fault)) {
+        FUZZ_EXPECT(fault.problem == IDEM_PROBLEM_MEDIA_TYPE && fault.len > 0);
+        return;
+    }
+    FUZZ_EXPECT(codings == 0 ||
+                (codings == 1 && idem_str_equal_nocase(coding, IDEM_STR("identity"))));
+    FUZZ_EXPECT(types == 1 || (types == 0 && request->body.len == 0));
+    struct idem_str media = idem_str_trim(idem_str_next(&type, ';'));
+    FUZZ_EXPECT(types == 0 || idem_str_equal_nocase(media, IDEM_STR("application/json")));
+    FUZZ_EXPECT(type.len == 0 || has_word(type, IDEM_STR("utf-8")));
+    FUZZ_EXPECT(!has_word(type, IDEM_STR("utf-16")) && !has_word(type, IDEM_STR("latin")));
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static struct idem_net_request request;
@@ -199,6 +282,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     }
     request_read((struct idem_str){ .data = (const char *)data, .len = size }, &request);
+    FUZZ_EXPECT(digester != NULL || idem_digester_create(&digester, NULL) == IDEM_OK);
+    check_credential(&request);
+    check_type(&request);
     check_prefer(&request);
     check_digest(&request);
     check_first_sent(&request);
