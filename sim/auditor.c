@@ -6,8 +6,11 @@
  *              answers are one; P5 another wording gets nothing of the first; success only if the
  *              ledger has it, failure and "not executed" only if not; a refusal by the provider
  *              only if it refused (P6); no answer is gone before its retention (P12)
- *   call       P1 the record is durable, with as many sends as were handed over, and these bytes
- *   committed  P4 what has ended stays as it is; P3 as the ledger has it
+ *   call       P1 the record is durable and says that it may have run, with as many sends as were
+ *              handed over, and these bytes; P7 "done" is not forgotten when the store refuses
+ *   committed  P4 what has ended stays as it is, P12 and what is there stays there; P3 as the
+ *              ledger has it; P7 one attempt at a time may send, and the provider's "done" settles,
+ *              whoever brings it
  *   executed   P3 once an intent; of the wording that holds the key (P5); never after a failure or
  *              a release was told; P10 sums and order numbers, as the ledger has them
  *   end        P8, P9 every intent is at an end, or in front of a person; rows and ledger agree
@@ -21,8 +24,6 @@
 #include "base/bug.h"
 #include "sim/world.h"
 
-#define OUT_OF_DATE_US (4 * SIM_SECOND) /* Less than what may be under way takes at most. */
-
 static void violation(struct sim_auditor *auditor, const char *format, ...) IDEM_PRINTF(2, 3);
 
 static void violation(struct sim_auditor *auditor, const char *format, ...)
@@ -34,6 +35,7 @@ static void violation(struct sim_auditor *auditor, const char *format, ...)
     va_end(arguments);
     if (auditor->violations == 0) {
         memcpy(auditor->first, text, sizeof(auditor->first));
+        auditor->first_step = auditor->world->steps;
     }
     auditor->violations += 1;
     sim_trace(auditor->world, "VIOLATION %s", text);
@@ -161,8 +163,7 @@ static void check_answer(struct sim_auditor *auditor,
         violation(auditor, "P4: the answer of %s had expired, and it is back", key_of(book));
     }
     book->told_first_hand += !request->request.replayed && !request->abandons ? 1 : 0;
-    /* Twins: a waiter whose claim another process released still thinks so (sim/README.md). */
-    if (book->told_first_hand > 1 && !auditor->world->twins) {
+    if (book->told_first_hand > 1) {
         violation(auditor, "P3: two callers of %s were told that theirs ran", key_of(book));
     }
     check_durable(auditor, book, answer);
@@ -284,6 +285,16 @@ void sim_audit_replied(struct sim_auditor *auditor, const struct sim_request *re
 
 /* ---- calls and executions ---- */
 
+static struct sim_book *book_of_scope(struct sim_auditor *auditor, const struct idem_scope *scope)
+{
+    for (size_t i = 0; i < auditor->world->callers.count; i++) {
+        if (memcmp(&auditor->books[i].plan->scope, scope, sizeof(*scope)) == 0) {
+            return &auditor->books[i];
+        }
+    }
+    return NULL;
+}
+
 static struct sim_book *book_of_id(struct sim_auditor *auditor, const char *id)
 {
     for (size_t i = 0; i < auditor->world->callers.count; i++) {
@@ -294,7 +305,15 @@ static struct sim_book *book_of_id(struct sim_auditor *auditor, const char *id)
     return NULL;
 }
 
-void sim_audit_call(struct sim_auditor *auditor, const struct idem_call *call)
+/* As the record says, nothing of it was ever sent, or everything was proven not to have run. */
+static bool says_unsent(const struct idem_intent *intent)
+{
+    return intent->state == IDEM_INTENT_CLAIMED || intent->state == IDEM_INTENT_RELEASED;
+}
+
+void sim_audit_call(struct sim_auditor *auditor,
+                    const struct sim_instance *instance,
+                    const struct idem_call *call)
 {
     struct sim_book *book = book_of_id(auditor, call->effect.id.data);
     if (book == NULL) {
@@ -310,6 +329,14 @@ void sim_audit_call(struct sim_auditor *auditor, const struct idem_call *call)
     if (!idem_str_equal(intent->effect.request, call->effect.request)) {
         violation(auditor, "P1: a call for %s with other bytes than the record's", key_of(book));
     }
+    if (call->kind == IDEM_CALL_SEND && says_unsent(intent)) {
+        violation(auditor, "P1: a send of %s, and its record says that nothing was sent",
+                  key_of(book));
+    }
+    if (book->heard == instance && book->was_refused && !idem_intent_is_final(intent->state)) {
+        violation(auditor, "P7: the store refused that %s is done, and the process forgot it",
+                  key_of(book));
+    }
     book->sends += call->kind == IDEM_CALL_SEND ? 1 : 0;
     if (book->sends > intent->send_count) {
         violation(auditor, "P1: send %llu of %s, and the record explains %u",
@@ -317,6 +344,24 @@ void sim_audit_call(struct sim_auditor *auditor, const struct idem_call *call)
     }
     if (call->kind == IDEM_CALL_CLOSE && !intent->effect.close_asked) {
         violation(auditor, "P1: a close of %s, and the record has none", key_of(book));
+    }
+}
+
+void sim_audit_call_ended(struct sim_auditor *auditor,
+                          const struct sim_instance *instance,
+                          const struct idem_call *call,
+                          bool is_done)
+{
+    struct sim_book *book = book_of_id(auditor, call->effect.id.data);
+    if (book == NULL) {
+        return;
+    }
+    if (call->kind == IDEM_CALL_SEND && book->sender == instance) {
+        book->sender = NULL;
+    }
+    if (is_done) {
+        book->heard = instance;
+        book->was_refused = false;
     }
 }
 
@@ -332,7 +377,7 @@ void sim_audit_left(struct sim_auditor *auditor, const struct sim_effect *effect
         violation(auditor, "P7: %.27s leaves %lld s after its grant", effect->id,
                   (long long)(waited_us / SIM_SECOND));
     }
-    if (auditor->world->clocks_ok && capability->dedup_window_us > 0 && effect->executions > 0 &&
+    if (capability->dedup_window_us > 0 && effect->executions > 0 &&
         known_us > capability->dedup_window_us) {
         violation(auditor, "P3: %.27s is sent again %lld s after it ran", effect->id,
                   (long long)(known_us / SIM_SECOND));
@@ -356,20 +401,9 @@ static void excuse(struct sim_auditor *auditor, const struct sim_plan *plan)
 
 void sim_audit_verdict(struct sim_auditor *auditor, const struct sim_plan *plan, bool is_true)
 {
-    struct sim_book *book = &auditor->books[plan->no];
-    book->said_us = book->said_us == 0 ? auditor->world->now_us : book->said_us;
     if (!is_true) {
         excuse(auditor, plan);
     }
-}
-
-/* "It did not happen" was said so long ago that it may have happened since. */
-static bool is_out_of_date(const struct sim_auditor *auditor,
-                           const struct sim_book *book,
-                           const struct idem_intent *intent)
-{
-    return intent->problem == IDEM_PROBLEM_NOT_HAPPENED &&
-           auditor->world->now_us - book->said_us > OUT_OF_DATE_US;
 }
 
 /* What the ledger says against a record that has ended. */
@@ -391,29 +425,94 @@ static void note_end(struct sim_auditor *auditor,
 {
     book->ended = intent->state;
     book->ended_us = auditor->world->now_us;
-    if (is_out_of_date(auditor, book, intent)) {
-        sim_fault_note(&auditor->world->faults, SIM_FAULT_OPERATOR_LATE);
-        excuse(auditor, book->plan);
-    }
     check_ended(auditor, book, intent->state);
 }
 
-static void check_record(struct sim_auditor *auditor, struct sim_book *book)
+/* A new attempt, and the one before it may still send. */
+static void note_attempt(struct sim_auditor *auditor,
+                         struct sim_book *book,
+                         const struct sim_instance *instance,
+                         const struct idem_intent *intent)
+{
+    if (idem_uid_equal(book->token, intent->token)) {
+        return;
+    }
+    if (book->sender != NULL && book->sender_incarnation == intent->incarnation &&
+        intent->updated_us < book->sender_until_us) {
+        violation(auditor, "P7: an attempt of %s was put aside while it might send", key_of(book));
+    }
+    bool may_send = intent->step == IDEM_STEP_SEND && intent->lease_end_us != 0;
+    book->token = intent->token;
+    book->sender = may_send ? instance : NULL;
+    book->sender_incarnation = intent->incarnation;
+    book->sender_until_us = intent->lease_end_us;
+}
+
+static void check_record(struct sim_auditor *auditor,
+                         struct sim_book *book,
+                         const struct sim_instance *instance)
 {
     const struct idem_intent *intent = sim_disk_intent(&auditor->world->disk, &book->plan->scope);
+    if (intent != NULL) {
+        note_attempt(auditor, book, instance, intent);
+    }
     enum idem_intent_state state = intent != NULL ? intent->state : IDEM_INTENT_NONE;
     if (book->ended != IDEM_INTENT_NONE && state != book->ended) {
         violation(auditor, "P4: %s was %s, and is %s", key_of(book),
                   idem_intent_state_name(book->ended), idem_intent_state_name(state));
     } else if (book->ended == IDEM_INTENT_NONE && intent != NULL && idem_intent_is_final(state)) {
         note_end(auditor, book, intent);
+    } else if (book->is_recorded && intent == NULL) {
+        violation(auditor, "P12: %s was open, and is forgotten", key_of(book));
+    }
+    book->is_recorded = book->is_recorded || intent != NULL;
+}
+
+static bool says_done(const struct idem_command *command)
+{
+    return command->kind == IDEM_COMMAND_EVIDENCE &&
+           command->evidence.outcome == IDEM_OUTCOME_SUCCESS;
+}
+
+/*
+ * The provider's "done" came to the store. Refused, it must come again before anything else of its
+ * key does; written, it settles, or a person has it.
+ */
+static void check_evidence(struct sim_auditor *auditor,
+                           const struct sim_instance *instance,
+                           const struct idem_store_item *item)
+{
+    struct sim_book *book = book_of_scope(auditor, &item->command.scope);
+    if (book == NULL || book->heard != instance) {
+        return; /* Nobody's, or of something else. */
+    }
+    if (item->answer != IDEM_STORE_DURABLE) {
+        bool is_refusal = item->answer == IDEM_STORE_NOTHING || item->answer == IDEM_STORE_DOWN;
+        book->was_refused = is_refusal;
+        return;
+    }
+    const struct idem_intent *intent = sim_disk_intent(&auditor->world->disk, &item->command.scope);
+    book->heard = NULL;
+    if (intent != NULL && !idem_intent_is_final(intent->state) &&
+        intent->state != IDEM_INTENT_PARKED) {
+        violation(auditor, "P7: \"done\" was written down for %s, and it is %s", key_of(book),
+                  idem_intent_state_name(intent->state));
     }
 }
 
-void sim_audit_committed(struct sim_auditor *auditor)
+void sim_audit_committed(struct sim_auditor *auditor,
+                         const struct sim_instance *instance,
+                         struct idem_store_batch *batch)
 {
     for (size_t i = 0; i < auditor->world->callers.count; i++) {
-        check_record(auditor, &auditor->books[i]);
+        check_record(auditor, &auditor->books[i], instance);
+    }
+    struct idem_list_node *node = batch != NULL ? batch->items.first : NULL;
+    for (; node != NULL; node = node->next) {
+        const struct idem_store_item *item = IDEM_CONTAINER_OF(node, struct idem_store_item, node);
+        if (says_done(&item->command)) {
+            check_evidence(auditor, instance, item);
+        }
     }
 }
 
@@ -559,13 +658,7 @@ void sim_audit_executed(struct sim_auditor *auditor, const struct sim_effect *ef
 
 static void check_state(struct sim_auditor *auditor, const struct idem_intent *intent)
 {
-    struct sim_book *book = NULL;
-    for (size_t i = 0; i < auditor->world->callers.count; i++) {
-        const struct sim_plan *plan = auditor->books[i].plan;
-        if (memcmp(&plan->scope, &intent->scope, sizeof(intent->scope)) == 0) {
-            book = &auditor->books[i];
-        }
-    }
+    const struct sim_book *book = book_of_scope(auditor, &intent->scope);
     if (book == NULL) {
         violation(auditor, "a record that no caller stands behind");
         return;

@@ -20,7 +20,9 @@
 #include "provider/port.h"
 #include "sim/caller.h"
 
+struct idem_store_batch;
 struct sim_effect;
+struct sim_instance;
 struct sim_world;
 
 #define SIM_VIOLATION_MAX 256
@@ -31,11 +33,10 @@ struct sim_book {
     const struct sim_plan *plan; /* Borrowed. */
     size_t wording;              /* Which one the key stands for; SIM_UNBOUND: not known yet. */
     uint64_t executions;
-    uint64_t sends;  /* Calls handed to the wire. */
-    size_t waiting;  /* Requests inside processes. */
-    bool released;   /* Everybody was told "not executed", and nobody has asked since. */
-    int64_t said_us; /* True time when an operator first spoke about it; 0: none has. */
-    bool excused;    /* An operator has lied about it. */
+    uint64_t sends; /* Calls handed to the wire. */
+    size_t waiting; /* Requests inside processes. */
+    bool released;  /* Everybody was told "not executed", and nobody has asked since. */
+    bool excused;   /* An operator has lied about it. */
     bool told_success;
     bool told_failure;
     bool told_expired;
@@ -44,12 +45,22 @@ struct sim_book {
     uint64_t answer_digest;
     enum idem_intent_state ended; /* As the durable record first said; NONE: not yet. */
     int64_t ended_us;             /* True time of that. */
+    bool is_recorded;             /* There is, or was, a durable record. */
+    struct idem_uid token;        /* Of the attempt that the durable record names. */
+    /* Who may send, by a lease of that incarnation, and has not come back; NULL: nobody. */
+    const struct sim_instance *sender;
+    int64_t sender_incarnation;
+    int64_t sender_until_us; /* By the store's time. */
+    /* Who has heard the provider's "done", and has not written it down yet; NULL: nobody. */
+    const struct sim_instance *heard;
+    bool was_refused; /* It tried, and the store refused. */
 };
 
 struct sim_auditor {
     struct sim_world *world; /* Borrowed. */
     struct sim_book books[SIM_PLANS_MAX];
     uint64_t violations;
+    uint64_t first_step; /* Of the first of them. */
     uint64_t executions;
     uint64_t replies;
     char first[SIM_VIOLATION_MAX];
@@ -59,14 +70,23 @@ void sim_audit_init(struct sim_auditor *auditor, struct sim_world *world);
 
 void sim_audit_asked(struct sim_auditor *auditor, struct sim_request *request);
 void sim_audit_replied(struct sim_auditor *auditor, const struct sim_request *request, bool heard);
-void sim_audit_call(struct sim_auditor *auditor, const struct idem_call *call);
+void sim_audit_call(struct sim_auditor *auditor,
+                    const struct sim_instance *instance,
+                    const struct idem_call *call);
+/* The call is over for its process; `is_done`: it heard that the effect is done, and it is. */
+void sim_audit_call_ended(struct sim_auditor *auditor,
+                          const struct sim_instance *instance,
+                          const struct idem_call *call,
+                          bool is_done);
 /* The first byte of a send leaves, which was handed over at that true time. */
 void sim_audit_left(struct sim_auditor *auditor,
                     const struct sim_effect *effect,
                     int64_t handed_us);
 void sim_audit_executed(struct sim_auditor *auditor, const struct sim_effect *effect);
-/* Something may have been committed. */
-void sim_audit_committed(struct sim_auditor *auditor);
+/* The process may have committed something: of `batch`, or (NULL) of an earlier one. */
+void sim_audit_committed(struct sim_auditor *auditor,
+                         const struct sim_instance *instance,
+                         struct idem_store_batch *batch);
 void sim_audit_verdict(struct sim_auditor *auditor, const struct sim_plan *plan, bool is_true);
 
 /* All is healed, and time enough has passed. */

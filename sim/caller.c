@@ -4,8 +4,8 @@
  * then. Whoever acts on a payment must have been told its id.
  *
  * An operator who speaks the truth looks at the ledger. "It did not happen" is said only when
- * nothing is under way any more that could make it happen; where clocks and wires keep to the
- * rules, also in haste, since the core itself must refuse what comes too early.
+ * nothing is under way any more that could make it happen; where wires keep to the rules, also in
+ * haste, since the core itself must refuse what comes too early.
  */
 #include "sim/caller.h"
 
@@ -19,9 +19,13 @@
 
 #define ASK_EVERY_US     (30 * SIM_SECOND)
 #define OPERATE_EVERY_US (120 * SIM_SECOND)
+#define OPERATE_SOON_US  (5 * SIM_SECOND)
+#define EDGE_LATE_US     (60 * SIM_SECOND)
+#define RETRY_US         (4 * SIM_SECOND)
 
 struct verdict {
     struct idem_task task; /* First. */
+    struct sim_instance *instance;
     const struct sim_plan *plan;
     char reason[SIM_TEXT_MAX];
 };
@@ -159,6 +163,9 @@ static void accept_fill(struct sim_callers *callers, struct sim_request *request
         .wait_us = waits_us[sim_dice_below(&world->dice, IDEM_ARRAY_COUNT(waits_us))],
     };
     accept->fingerprints[0] = plan->fingerprint[request->wording];
+    if (world->wait_us > 0 && sim_dice_chance(&world->dice, 500)) {
+        accept->wait_us = world->wait_us;
+    }
     if (sim_fault(&world->faults, SIM_FAULT_CLIENT_TOO_OLD)) {
         accept->first_sent_us = world->start_us - 2 * world->rules.answer_retention_us;
     }
@@ -233,6 +240,38 @@ static void learn(struct sim_plan *plan, const struct idem_request *request)
     }
 }
 
+/* Somebody was told that nothing ran, and tries again. */
+struct retry {
+    struct sim_callers *callers;
+    struct sim_plan *plan;
+    size_t wording;
+};
+
+static void retry(void *what)
+{
+    const struct retry *own = what;
+    if (!own->callers->world->faults.healed) {
+        send(own->callers, own->plan, own->wording, false);
+    }
+}
+
+static void retry_soon(struct sim_callers *callers, const struct sim_request *request)
+{
+    struct sim_world *world = callers->world;
+    if (request->request.reply != IDEM_REPLY_PROBLEM ||
+        request->request.problem != IDEM_PROBLEM_NOT_EXECUTED ||
+        !sim_dice_chance(&world->dice, 700)) {
+        return;
+    }
+    struct retry *own = sim_world_take(world, sizeof(*own));
+    *own = (struct retry){
+        .callers = callers,
+        .plan = request->plan,
+        .wording = request->wording,
+    };
+    sim_world_later(world, sim_dice_delay_us(&world->dice, RETRY_US), retry, own);
+}
+
 static void reply_trace(struct sim_world *world, const struct sim_request *own)
 {
     const struct idem_request *request = &own->request;
@@ -255,6 +294,7 @@ void sim_caller_replied(struct sim_world *world, struct idem_request *request, b
     sim_audit_replied(&world->auditor, own, heard);
     if (heard && !own->gone) {
         learn(own->plan, request);
+        retry_soon(&world->callers, own);
     }
     world->callers.waiting -= 1;
     own->next = world->callers.free;
@@ -293,7 +333,8 @@ static void ask(void *what)
     if (can_ask(plan)) {
         ask_about(callers, plan);
     }
-    int64_t pause_us = sim_dice_delay_us(&world->dice, ASK_EVERY_US);
+    int64_t longest_us = world->ask_every_us > 0 ? world->ask_every_us : ASK_EVERY_US;
+    int64_t pause_us = sim_dice_delay_us(&world->dice, longest_us);
     if (sim_dice_chance(&world->dice, 20) &&
         sim_fault(&world->faults, SIM_FAULT_CLIENT_AFTER_RETENTION)) {
         pause_us = 2 * world->rules.answer_retention_us;
@@ -314,8 +355,7 @@ void sim_callers_ask_again(struct sim_callers *callers)
 
 static bool is_under_way(const struct sim_world *world, const struct sim_effect *effect)
 {
-    bool keeps_to_rules =
-        world->clocks_ok && !sim_fault_exists(&world->faults, SIM_FAULT_WIRE_VERY_LATE);
+    bool keeps_to_rules = !sim_fault_exists(&world->faults, SIM_FAULT_WIRE_VERY_LATE);
     bool may_come = effect != NULL && effect->on_the_wire > 0 && !keeps_to_rules;
     return may_come || (effect != NULL && effect->processing);
 }
@@ -349,6 +389,16 @@ static struct sim_plan *some_open_plan(struct sim_callers *callers)
     return NULL;
 }
 
+/* The edge has looked at the operation that it is about. */
+static void resolve_run(void *what)
+{
+    struct verdict *own = what;
+    if (!own->instance->dead) {
+        idem_engine_run(own->instance->engine, &own->task);
+        sim_instance_wake(own->instance);
+    }
+}
+
 static void resolve(struct sim_world *world, struct sim_plan *plan, enum idem_verdict verdict)
 {
     struct sim_instance *instance = some_instance(world);
@@ -357,6 +407,7 @@ static void resolve(struct sim_world *world, struct sim_plan *plan, enum idem_ve
         return;
     }
     struct verdict *own = sim_world_take(world, sizeof(*own));
+    own->instance = instance;
     own->plan = plan;
     own->task.done = &instance->done_tasks;
     own->task.item.command = (struct idem_command){
@@ -364,6 +415,7 @@ static void resolve(struct sim_world *world, struct sim_plan *plan, enum idem_ve
         .scope = plan->scope,
         .resolve = {
             .verdict = verdict,
+            .asked_us = idem_clock_wall_us(&instance->clock.base),
             .by = IDEM_STR("operator"),
             .reason = IDEM_STR("as the ledger has it"),
             .reference = IDEM_STR("by-hand"),
@@ -373,8 +425,11 @@ static void resolve(struct sim_world *world, struct sim_plan *plan, enum idem_ve
     };
     sim_trace(world, "i%d operator about %s: %s", instance->no, plan->key,
               idem_verdict_name(verdict));
-    idem_engine_run(instance->engine, &own->task);
-    sim_instance_wake(instance);
+    if (sim_fault(&world->faults, SIM_FAULT_OPERATOR_LATE)) {
+        sim_world_later(world, sim_dice_delay_us(&world->dice, EDGE_LATE_US), resolve_run, own);
+        return;
+    }
+    resolve_run(own);
 }
 
 void sim_operator_replied(struct sim_world *world, struct idem_task *task, bool heard)
@@ -388,7 +443,7 @@ void sim_operator_replied(struct sim_world *world, struct idem_task *task, bool 
     }
 }
 
-static void operate(void *what)
+static void look(void *what)
 {
     struct sim_callers *callers = what;
     struct sim_world *world = callers->world;
@@ -396,7 +451,6 @@ static void operate(void *what)
     if (faults->healed) {
         return;
     }
-    sim_world_later(world, sim_dice_delay_us(&world->dice, OPERATE_EVERY_US), operate, callers);
     struct sim_plan *plan = some_open_plan(callers);
     enum idem_verdict verdict = plan != NULL ? truth(world, plan) : IDEM_VERDICT_NONE;
     if (verdict == IDEM_VERDICT_NONE) {
@@ -410,6 +464,22 @@ static void operate(void *what)
         sim_audit_verdict(&world->auditor, plan, true);
         resolve(world, plan, verdict);
     }
+}
+
+static void operate(void *what)
+{
+    struct sim_callers *callers = what;
+    struct sim_world *world = callers->world;
+    if (!world->faults.healed) {
+        look(callers);
+        sim_world_later(world, sim_dice_delay_us(&world->dice, OPERATE_EVERY_US), operate, callers);
+    }
+}
+
+void sim_operators_look_soon(struct sim_callers *callers)
+{
+    struct sim_world *world = callers->world;
+    sim_world_later(world, sim_dice_delay_us(&world->dice, OPERATE_SOON_US), look, callers);
 }
 
 void sim_callers_begin(struct sim_callers *callers)

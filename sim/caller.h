@@ -71,6 +71,9 @@ void sim_callers_begin(struct sim_callers *callers);
 /* Everybody who ever asked asks once more. */
 void sim_callers_ask_again(struct sim_callers *callers);
 
+/* A process has started, and somebody wants to know how it stands. */
+void sim_operators_look_soon(struct sim_callers *callers);
+
 /* A request came back; not `heard`: with a process that died. */
 void sim_caller_replied(struct sim_world *world, struct idem_request *request, bool heard);
 

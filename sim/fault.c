@@ -7,6 +7,8 @@
 #include "base/attr.h"
 #include "base/bug.h"
 
+#define FIRST_OF_THEMES SIM_FAULT_STORE_BLIND /* It and those behind it are never in a swarm. */
+
 static const char *const names[SIM_FAULT_COUNT] = {
 #define SIM_FAULT(symbol, text) [SIM_FAULT_##symbol] = #symbol,
 #include "sim/fault.def" // IWYU pragma: keep
@@ -25,10 +27,24 @@ void sim_faults_draw(struct sim_faults *faults, struct sim_dice *dice)
     static const uint64_t densities[] = { 100, 300, 500, 700 };
     *faults = (struct sim_faults){ .dice = dice };
     uint64_t density = densities[sim_dice_below(dice, IDEM_ARRAY_COUNT(densities))];
-    for (size_t i = 0; i < SIM_FAULT_COUNT; i++) {
+    for (size_t i = 0; i < FIRST_OF_THEMES; i++) {
         uint16_t rate = rates[sim_dice_below(dice, IDEM_ARRAY_COUNT(rates))];
         faults->per_mille[i] = sim_dice_chance(dice, density) ? rate : 0;
     }
+}
+
+void sim_faults_clear(struct sim_faults *faults)
+{
+    for (size_t i = 0; i < SIM_FAULT_COUNT; i++) {
+        faults->per_mille[i] = 0;
+    }
+}
+
+void sim_faults_set(struct sim_faults *faults, enum sim_fault_kind kind, uint16_t per_mille)
+{
+    IDEM_ASSERT(kind < SIM_FAULT_COUNT);
+    IDEM_ASSERT(per_mille <= 1000);
+    faults->per_mille[kind] = per_mille;
 }
 
 bool sim_fault_exists(const struct sim_faults *faults, enum sim_fault_kind kind)
@@ -45,12 +61,6 @@ bool sim_fault(struct sim_faults *faults, enum sim_fault_kind kind)
     }
     faults->fired[kind] += 1;
     return true;
-}
-
-void sim_fault_forbid(struct sim_faults *faults, enum sim_fault_kind kind)
-{
-    IDEM_ASSERT(kind < SIM_FAULT_COUNT);
-    faults->per_mille[kind] = 0;
 }
 
 void sim_fault_note(struct sim_faults *faults, enum sim_fault_kind kind)

@@ -28,13 +28,15 @@ struct sim_faults {
 
 void sim_faults_draw(struct sim_faults *faults, struct sim_dice *dice);
 
+/* For a theme: no kind exists, and then these do. */
+void sim_faults_clear(struct sim_faults *faults);
+void sim_faults_set(struct sim_faults *faults, enum sim_fault_kind kind, uint16_t per_mille);
+
 /* Does it happen now? Counted if it does. */
 bool sim_fault(struct sim_faults *faults, enum sim_fault_kind kind);
 
 /* It exists in this run, at whatever rate. */
 bool sim_fault_exists(const struct sim_faults *faults, enum sim_fault_kind kind);
-
-void sim_fault_forbid(struct sim_faults *faults, enum sim_fault_kind kind);
 
 /* Something that follows from others has happened. */
 void sim_fault_note(struct sim_faults *faults, enum sim_fault_kind kind);

@@ -35,22 +35,39 @@ static const struct idem_clock_ops clock_ops = {
 };
 
 /*
- * Twins have the server's time; alone, a machine has its own idea of it. Not far off as long as the
- * store has no horizon: a process that finds none begins retention at its own time
- * (sim/README.md, what was found).
+ * A clock that is put back, or right again, hides what has passed since the last mark. The margin
+ * of a window is there for it, once in a window (docs/design.md, section 1).
  */
-static int64_t wall_error_us(struct sim_world *world)
+static bool may_go_back(struct sim_world *world)
+{
+    int64_t hidden_us = world->now_us - world->disk.marked_us;
+    bool is_first = world->now_us - world->put_back_us > SIM_USABLE_US + SIM_MARGIN_FAR_US;
+    if (world->clocks_ok || world->disk.seen_us == 0) {
+        return true;
+    }
+    if (hidden_us > SIM_HIDDEN_MAX_US || !is_first) {
+        return false;
+    }
+    world->put_back_us = world->now_us;
+    return true;
+}
+
+/* Twins have the server's time; alone, a machine has its own idea of it. */
+static int64_t wall_at_start_us(struct sim_world *world)
 {
     struct sim_dice *dice = &world->dice;
-    bool is_near = world->clocks_ok || sim_disk_horizon_us(&world->disk) == 0;
-    int64_t far_us = is_near ? 2 * SIM_SECOND : 3 * IDEM_US_PER_DAY;
+    int64_t far_us = world->clocks_ok ? 2 * SIM_SECOND : 3 * IDEM_US_PER_DAY;
+    int64_t wall_us = world->now_us;
     if (world->twins) {
-        return 0;
+        return wall_us;
     }
     if (sim_fault(&world->faults, SIM_FAULT_CLOCK_AHEAD)) {
-        return sim_dice_delay_us(dice, far_us);
+        wall_us += sim_dice_delay_us(dice, far_us);
+    } else if (sim_fault(&world->faults, SIM_FAULT_CLOCK_BACK)) {
+        wall_us -= sim_dice_delay_us(dice, far_us);
     }
-    return sim_fault(&world->faults, SIM_FAULT_CLOCK_BACK) ? -sim_dice_delay_us(dice, far_us) : 0;
+    int64_t went_on_us = world->disk.seen_us + (world->now_us - world->disk.marked_us);
+    return wall_us >= went_on_us || may_go_back(world) ? wall_us : went_on_us;
 }
 
 static void clock_start(struct sim_clock *clock, struct sim_world *world)
@@ -62,7 +79,7 @@ static void clock_start(struct sim_clock *clock, struct sim_world *world)
     }
     clock->base = (struct idem_clock){
         .ops = &clock_ops,
-        .wall_base_us = world->now_us + wall_error_us(world),
+        .wall_base_us = wall_at_start_us(world),
         .mono_base_us = SIM_SECOND,
     };
 }
@@ -132,6 +149,7 @@ struct sim_instance *sim_instance_start(struct sim_world *world)
     engine_start(instance);
     instance->step_us = world->now_us;
     *place = instance;
+    sim_operators_look_soon(&world->callers);
     int64_t error_us = idem_clock_wall_us(&instance->clock.base) - world->now_us;
     sim_trace(world, "i%d starts, incarnation %lld, clock off by %lld ms", instance->no,
               (long long)instance->store->base.incarnation, (long long)(error_us / 1000));
@@ -333,6 +351,18 @@ static void overtake(struct sim_instance *instance)
     sim_world_later(world, left_us, crash_doomed, instance);
 }
 
+static bool may_be_overtaken(const struct sim_instance *instance)
+{
+    return !instance->world->twins && !instance->doomed && free_place(instance->world) != NULL;
+}
+
+void sim_instance_overtake(struct sim_instance *instance)
+{
+    if (may_be_overtaken(instance) && sim_instance_serves(instance)) {
+        overtake(instance);
+    }
+}
+
 static void stop(struct sim_instance *instance)
 {
     if (!instance->stopping) {
@@ -357,8 +387,7 @@ static void disturb(struct sim_world *world, struct sim_instance *instance)
         }
         return;
     }
-    if (!world->twins && !instance->doomed && free_place(world) != NULL &&
-        sim_fault(faults, SIM_FAULT_ZOMBIE)) {
+    if (may_be_overtaken(instance) && sim_fault(faults, SIM_FAULT_ZOMBIE)) {
         overtake(instance);
         return;
     }

@@ -67,6 +67,9 @@ bool sim_instance_serves(const struct sim_instance *instance);
 /* It stands still for a while, perhaps for longer than its lease. */
 void sim_instance_pause(struct sim_instance *instance);
 
+/* Another opens its store while it stands still; later it dies. Nothing if that cannot be now. */
+void sim_instance_overtake(struct sim_instance *instance);
+
 /* It is gone at once, with everything in its memory. */
 void sim_instance_crash(struct sim_instance *instance);
 

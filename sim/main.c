@@ -2,7 +2,8 @@
  * sim - one seed with its trace, or as many seeds as fit into a time.
  *
  *     sim SEED [STEPS]                 one run, told line by line
- *     sim --hunt SECONDS [SEED] [MAX]  fresh seeds from SEED on, at most MAX of them
+ *     sim --hunt SECONDS [SEED] [MAX] [JOBS]
+ *                                      fresh seeds from SEED on, at most MAX, in so many processes
  *     sim --twice SEED COUNT           each seed twice: both runs must be the same
  *     sim --file FILE                  the seeds of a file, one a line, with steps; # is a comment
  *
@@ -15,9 +16,12 @@
 #include <inttypes.h>
 #include <malloc.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -27,9 +31,11 @@
 #define STEPS_USUAL  4000
 #define LINE_MAX_LEN 256
 #define MEMORY_KEPT  (256 * 1024 * 1024)
+#define JOBS_MAX     64
 
 static char repeat_line[128]; /* Of the run that is under way. */
 static size_t repeat_len;
+static volatile uint64_t step_reached;
 
 struct totals {
     uint64_t seeds;
@@ -40,11 +46,35 @@ struct totals {
     uint64_t fired[SIM_FAULT_COUNT];
 };
 
+/* A hunt, and the memory that its processes share. */
+struct hunt {
+    double until_s;
+    uint64_t seed;
+    uint64_t max;
+    uint64_t jobs;
+    atomic_bool found;
+    struct totals totals[JOBS_MAX];
+};
+
+/* What a handler of signals may do: no printf. */
+static void say(const char *text, size_t len)
+{
+    ssize_t written = write(STDERR_FILENO, text, len);
+    (void)written; /* There is nobody left to tell. */
+}
+
 static void on_abort(int number)
 {
     (void)number; /* Only one is caught. */
-    ssize_t written = write(STDERR_FILENO, repeat_line, repeat_len);
-    (void)written; /* There is nobody left to tell. */
+    char text[] = "violation: an assertion of the program (step 00000000)\n";
+    size_t digits = sizeof(text) - 4; /* Of ")\n" and the end. */
+    uint64_t step = step_reached;
+    for (size_t i = 0; i < 8; i++) {
+        text[digits - i] = (char)('0' + step % 10);
+        step /= 10;
+    }
+    say(text, sizeof(text) - 1);
+    say(repeat_line, repeat_len);
     _exit(1);
 }
 
@@ -63,7 +93,9 @@ static struct sim_result run(const struct sim_order *order, struct idem_digester
                        order->steps);
     IDEM_ASSERT(len > 0 && (size_t)len < sizeof(repeat_line));
     repeat_len = (size_t)len;
-    return sim_run(order, digester);
+    struct sim_order counted = *order;
+    counted.ret_step = &step_reached;
+    return sim_run(&counted, digester);
 }
 
 static void totals_add(struct totals *totals, const struct sim_result *result)
@@ -105,7 +137,7 @@ static int report(const struct sim_result *result)
         return 0;
     }
     (void)fflush(stdout); /* So that the order of the lines is right; else no harm. */
-    fprintf(stderr, "violation: %s (step %" PRIu64 ")\n", result->first, result->steps);
+    fprintf(stderr, "violation: %s (step %" PRIu64 ")\n", result->first, result->first_step);
     fprintf(stderr, "%s", repeat_line);
     return 1;
 }
@@ -120,18 +152,87 @@ static int one(const struct sim_order *order, struct idem_digester *digester)
     return report(&result);
 }
 
-static int hunt(double seconds, uint64_t seed, uint64_t max, struct idem_digester *digester)
+/* One of so many processes. */
+static void job(struct hunt *hunt, uint64_t no, struct idem_digester *digester)
+{
+    for (uint64_t i = no; i < hunt->max && now_s() < hunt->until_s; i += hunt->jobs) {
+        if (atomic_load(&hunt->found)) {
+            return;
+        }
+        struct sim_order order = { .seed = hunt->seed + i, .steps = STEPS_USUAL };
+        struct sim_result result = run(&order, digester);
+        totals_add(&hunt->totals[no], &result);
+        if (report(&result) != 0) {
+            atomic_store(&hunt->found, true);
+        }
+    }
+}
+
+static void jobs_start(struct hunt *hunt, struct idem_digester *digester)
+{
+    for (uint64_t i = 0; i < hunt->jobs; i++) {
+        pid_t child = fork();
+        IDEM_ASSERT(child >= 0);
+        if (child == 0) {
+            job(hunt, i, digester);
+            _exit(0);
+        }
+    }
+}
+
+/* One that aborts has found something too. */
+static void jobs_wait(struct hunt *hunt)
+{
+    for (uint64_t i = 0; i < hunt->jobs; i++) {
+        int status = 0;
+        pid_t child = wait(&status);
+        IDEM_ASSERT(child > 0);
+        if (status != 0) {
+            atomic_store(&hunt->found, true);
+        }
+    }
+}
+
+static void totals_join(struct totals *totals, const struct totals *part)
+{
+    totals->seeds += part->seeds;
+    totals->steps += part->steps;
+    totals->executions += part->executions;
+    totals->replies += part->replies;
+    totals->passed_us += part->passed_us;
+    for (size_t i = 0; i < SIM_FAULT_COUNT; i++) {
+        totals->fired[i] += part->fired[i];
+    }
+}
+
+static int hunt(double seconds, struct hunt wanted, struct idem_digester *digester)
 {
     struct totals totals = { .seeds = 0 };
     double begun_s = now_s();
-    int found = 0;
-    while (totals.seeds < max && now_s() - begun_s < seconds && found == 0) {
-        struct sim_order order = { .seed = seed + totals.seeds, .steps = STEPS_USUAL };
-        struct sim_result result = run(&order, digester);
-        totals_add(&totals, &result);
-        found = report(&result);
+    IDEM_ASSERT(wanted.jobs > 0 && wanted.jobs <= JOBS_MAX);
+    struct hunt *shared =
+        mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    IDEM_ASSERT(shared != MAP_FAILED);
+    shared->until_s = begun_s + seconds;
+    shared->seed = wanted.seed;
+    shared->max = wanted.max;
+    shared->jobs = wanted.jobs;
+    if (wanted.jobs == 1) { /* For whoever looks with a debugger. */
+        job(shared, 0, digester);
+    } else {
+        jobs_start(shared, digester);
+        jobs_wait(shared);
     }
+    for (uint64_t i = 0; i < wanted.jobs; i++) {
+        totals_join(&totals, &shared->totals[i]);
+    }
+    int found = atomic_load(&shared->found) ? 1 : 0;
+    (void)munmap(shared, sizeof(*shared)); /* The process ends. */
     totals_print(&totals, now_s() - begun_s);
+    if (totals.seeds == 0 && found == 0) {
+        fprintf(stderr, "sim: no seed was run\n");
+        return 1;
+    }
     return found;
 }
 
@@ -190,8 +291,12 @@ static int dispatch(int count, char **words, struct idem_digester *digester)
 {
     if (count >= 3 && strcmp(words[1], "--hunt") == 0) {
         uint64_t fresh = (uint64_t)time(NULL) * 1000000;
-        return hunt(strtod(words[2], NULL), number(count, words, 3, fresh),
-                    number(count, words, 4, UINT64_MAX), digester);
+        const struct hunt wanted = {
+            .seed = number(count, words, 3, fresh),
+            .max = number(count, words, 4, UINT64_MAX),
+            .jobs = number(count, words, 5, 1),
+        };
+        return hunt(strtod(words[2], NULL), wanted, digester);
     }
     if (count == 4 && strcmp(words[1], "--twice") == 0) {
         return twice(number(count, words, 2, 0), number(count, words, 3, 0), digester);
@@ -201,7 +306,7 @@ static int dispatch(int count, char **words, struct idem_digester *digester)
     }
     if (count < 2 || count > 3 || words[1][0] == '-') {
         fprintf(stderr,
-                "usage: sim SEED [STEPS] | --hunt SECONDS [SEED] [MAX] | "
+                "usage: sim SEED [STEPS] | --hunt SECONDS [SEED] [MAX] [JOBS] | "
                 "--twice SEED COUNT | --file FILE\n");
         return 2;
     }

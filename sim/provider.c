@@ -28,18 +28,18 @@ struct profile_rules {
     const char *name;
     bool deduplicates;
     bool close_is_final;
+    bool forgets; /* When its window is over. */
     enum idem_query_mode query;
-    int64_t window_us; /* How long it remembers; 0: for ever. */
-    int64_t lag_us;    /* For so long after an execution a query says not found. */
+    int64_t lag_us; /* For so long after an execution a query says not found. */
 };
 
 static const struct profile_rules profiles[SIM_PROFILE_COUNT] = {
-    [SIM_PROFILE_DEDUP] = { "dedup", true, true, IDEM_QUERY_AT_ONCE, 0, 0 },
-    [SIM_PROFILE_WINDOW] = { "window", true, true, IDEM_QUERY_AT_ONCE, 120 * SIM_SECOND, 0 },
-    [SIM_PROFILE_LAGGING] = { "lagging", true, true, IDEM_QUERY_LAGGING, 0, 3 * SIM_SECOND },
-    [SIM_PROFILE_CLOSING] = { "closing", false, true, IDEM_QUERY_AT_ONCE, 0, 0 },
-    [SIM_PROFILE_PLAIN] = { "plain", false, false, IDEM_QUERY_AT_ONCE, 0, 0 },
-    [SIM_PROFILE_BLIND] = { "blind", true, true, IDEM_QUERY_NONE, 0, 0 },
+    [SIM_PROFILE_DEDUP] = { "dedup", true, true, false, IDEM_QUERY_AT_ONCE, 0 },
+    [SIM_PROFILE_WINDOW] = { "window", true, true, true, IDEM_QUERY_AT_ONCE, 0 },
+    [SIM_PROFILE_LAGGING] = { "lagging", true, true, false, IDEM_QUERY_LAGGING, 3 * SIM_SECOND },
+    [SIM_PROFILE_CLOSING] = { "closing", false, true, false, IDEM_QUERY_AT_ONCE, 0 },
+    [SIM_PROFILE_PLAIN] = { "plain", false, false, false, IDEM_QUERY_AT_ONCE, 0 },
+    [SIM_PROFILE_BLIND] = { "blind", true, true, false, IDEM_QUERY_NONE, 0 },
 };
 
 const char *sim_profile_name(enum sim_profile profile)
@@ -69,6 +69,7 @@ void sim_provider_rules(struct sim_provider *provider)
     for (size_t i = 0; i < SIM_ENTRIES; i++) {
         const struct profile_rules *profile = rules_of(provider, i);
         struct idem_provider_rules *entry = &world->entries[i];
+        int64_t margin_us = world->clocks_ok ? SIM_MARGIN_NEAR_US : SIM_MARGIN_FAR_US;
         *entry = (struct idem_provider_rules){
             .entry = names[i],
             .account = IDEM_STR("account"),
@@ -79,8 +80,8 @@ void sim_provider_rules(struct sim_provider *provider)
             .encode = idem_bridge_adapter.encode,
         };
         const struct idem_capability capability = {
-            .dedup_window_us = profile->deduplicates ? 120 * SIM_SECOND : 0,
-            .dedup_margin_us = 40 * SIM_SECOND,
+            .dedup_window_us = profile->deduplicates ? SIM_USABLE_US + margin_us : 0,
+            .dedup_margin_us = margin_us,
             .query = profile->query,
             .query_lag_us = profile->lag_us > 0 ? profile->lag_us + 10 * SIM_SECOND : 0,
             .close_is_final = profile->close_is_final,
@@ -253,9 +254,10 @@ static bool mix_up(struct sim_provider *provider,
 
 static bool forgets(const struct sim_provider *provider, const struct sim_effect *effect)
 {
-    int64_t window_us = rules_of(provider, effect->entry)->window_us;
-    return window_us > 0 && effect->remembered_us != 0 &&
-           provider->world->now_us - effect->remembered_us >= window_us;
+    const struct idem_provider_rules *entry = &provider->world->entries[effect->entry];
+    return rules_of(provider, effect->entry)->forgets && effect->remembered_us != 0 &&
+           provider->world->now_us - effect->remembered_us >=
+               entry->capability[effect->kind].dedup_window_us;
 }
 
 struct decision {

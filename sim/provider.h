@@ -13,12 +13,22 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/clock.h"
 #include "core/intent.h"
 #include "core/rules.h"
 #include "provider/port.h"
 #include "sim/dice.h"
 
 struct sim_world;
+
+/*
+ * A window of deduplication: how long sends may leave, and the margin behind that. Where clocks are
+ * far off it also covers the time that one which is put back can hide.
+ */
+#define SIM_USABLE_US      (80 * IDEM_US_PER_SECOND)
+#define SIM_MARGIN_NEAR_US (40 * IDEM_US_PER_SECOND)
+#define SIM_HIDDEN_MAX_US  (200 * IDEM_US_PER_SECOND)
+#define SIM_MARGIN_FAR_US  (SIM_HIDDEN_MAX_US + SIM_MARGIN_NEAR_US)
 
 /* The kinds of provider there are; the names are the sandbox's. */
 enum sim_profile {

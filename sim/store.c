@@ -38,6 +38,11 @@ static struct sim_disk *disk_of(struct idem_rows *rows)
     return IDEM_CONTAINER_OF(idem_memory_of(rows), struct sim_disk, rows);
 }
 
+static struct idem_store_item *item_of(struct idem_list_node *node)
+{
+    return IDEM_CONTAINER_OF(node, struct idem_store_item, node);
+}
+
 /* ---- doors ---- */
 
 static bool is_overtaken(const struct sim_disk *disk)
@@ -45,19 +50,81 @@ static bool is_overtaken(const struct sim_disk *disk)
     return disk->running != NULL && disk->running->base.incarnation != disk->incarnation;
 }
 
+/* Of a batch that has not been stamped yet: a row stands as one of its commands has left it. */
+static bool asks_again(const struct sim_disk *disk, const struct idem_store_batch *batch)
+{
+    IDEM_LIST_FOREACH (node, &batch->items) {
+        const struct idem_command *command = &item_of(node)->command;
+        const struct idem_intent *intent = sim_disk_intent(disk, &command->scope);
+        if (command->now_us != 0 && intent != NULL && intent->updated_us == command->now_us) {
+            return true; /* Only a command that ran before has a time. */
+        }
+    }
+    return false;
+}
+
+/* What hangs is on the disk after all. */
+static void hanging_keep(struct sim_disk *disk)
+{
+    struct sim_store *store = disk->hanging;
+    if (store != NULL) {
+        idem_memory_keep(&disk->rows.log);
+        disk->hanging = NULL;
+        sim_audit_committed(&disk->world->auditor, store->instance, NULL);
+    }
+}
+
+/* On top of what hangs only for those who ask for it again: to everybody else it is as good as
+ * durable, and so it is. */
+static enum idem_rows_step rows_begin(struct sim_disk *disk)
+{
+    if (disk->hanging != NULL && disk->hanging == disk->running && disk->asks_again) {
+        IDEM_ASSERT(!disk->rows.begun);
+        disk->rows.begun = true;
+        return IDEM_ROWS_OK;
+    }
+    hanging_keep(disk);
+    return disk->own->begin(&disk->rows.rows);
+}
+
 static enum idem_rows_step door_begin(struct idem_rows *rows)
 {
     struct sim_disk *disk = disk_of(rows);
-    enum idem_rows_step step = disk->own->begin(rows);
+    enum idem_rows_step step = rows_begin(disk);
+    disk->changes = disk->rows.log.count;
     if (step == IDEM_ROWS_OK && is_overtaken(disk)) {
         return IDEM_ROWS_WRONG_NODE;
     }
     return step == IDEM_ROWS_OK && disk->fate == SIM_FATE_NOTHING ? IDEM_ROWS_REFUSED : step;
 }
 
+static enum idem_rows_step door_rollback(struct idem_rows *rows)
+{
+    struct sim_disk *disk = disk_of(rows);
+    disk->hanging = NULL; /* It goes with what stood on it. */
+    return disk->own->rollback(rows);
+}
+
+static bool begins_to_hang(struct sim_disk *disk)
+{
+    return disk->fate == SIM_FATE_DONE_UNKNOWN && !disk->running->breaks &&
+           disk->rows.log.count > disk->changes &&
+           sim_fault(&disk->world->faults, SIM_FAULT_STORE_HANGS);
+}
+
 static enum idem_rows_step door_commit(struct idem_rows *rows)
 {
     struct sim_disk *disk = disk_of(rows);
+    if (disk->hanging != NULL && disk->rows.log.count == disk->changes) {
+        sim_trace(disk->world, "  nothing was written, and what hung is gone");
+        return door_rollback(rows);
+    }
+    if (begins_to_hang(disk)) {
+        disk->rows.begun = false;
+        disk->hanging = disk->running;
+        return IDEM_ROWS_LOST;
+    }
+    disk->hanging = NULL;
     if (disk->fate == SIM_FATE_LOST_UNKNOWN) {
         enum idem_rows_step step = disk->own->rollback(rows);
         IDEM_ASSERT(step == IDEM_ROWS_OK);
@@ -87,12 +154,14 @@ void sim_disk_init(struct sim_disk *disk, struct sim_world *world)
     disk->ops = *disk->own;
     disk->ops.begin = door_begin;
     disk->ops.commit = door_commit;
+    disk->ops.rollback = door_rollback;
     disk->ops.write_intent = door_write_intent;
     disk->rows.rows.ops = &disk->ops;
 }
 
 void sim_disk_deinit(struct sim_disk *disk)
 {
+    hanging_keep(disk);
     idem_memory_rows_deinit(&disk->rows);
 }
 
@@ -131,12 +200,19 @@ const struct idem_intent *sim_disk_intent(const struct sim_disk *disk,
     return NULL;
 }
 
-/* ---- running ---- */
-
-static struct idem_store_item *item_of(struct idem_list_node *node)
+/* As the stores know it: of the records, whatever else was written. */
+static int64_t newest_us_of(const struct sim_disk *disk)
 {
-    return IDEM_CONTAINER_OF(node, struct idem_store_item, node);
+    int64_t newest_us = 0;
+    for (size_t handle = 1; handle <= sim_disk_intents(disk); handle++) {
+        const struct idem_intent *intent = sim_disk_intent_at(disk, handle);
+        bool is_newer = intent != NULL && intent->updated_us > newest_us;
+        newest_us = is_newer ? intent->updated_us : newest_us;
+    }
+    return newest_us;
 }
+
+/* ---- running ---- */
 
 static void batch_answer(struct idem_store_batch *batch, enum idem_store_answer answer)
 {
@@ -146,21 +222,40 @@ static void batch_answer(struct idem_store_batch *batch, enum idem_store_answer 
     }
 }
 
-static void note_newest(struct sim_disk *disk, const struct idem_store_batch *batch)
+/* How long a clock that is put back now could hide is counted from the last mark. */
+static void note_mark(struct sim_disk *disk)
 {
-    IDEM_LIST_FOREACH (node, &batch->items) {
-        int64_t now_us = item_of(node)->command.now_us;
-        disk->newest_us = now_us > disk->newest_us ? now_us : disk->newest_us;
-    }
+    char memory[64];
+    struct idem_buf kept;
+    struct idem_str text = { .len = 0 };
+    int64_t seen_us = 0;
+    idem_buf_init(&kept, memory, sizeof(memory));
+    disk->rows.rows.kept = &kept;
+    enum idem_rows_step step = disk->own->find_meta(&disk->rows.rows, IDEM_META_CLOCK_SEEN, &text);
+    IDEM_ASSERT(step == IDEM_ROWS_OK);
+    bool is_number = idem_str_to_i64(text, &seen_us);
+    IDEM_ASSERT(is_number);
+    disk->marked_us = seen_us > disk->seen_us ? disk->world->now_us : disk->marked_us;
+    disk->seen_us = seen_us;
 }
 
 static void run_begin(struct sim_store *store)
 {
     struct idem_run_opening opening = {
         .incarnation = store->base.incarnation,
+        .opened_us = store->opened_us,
         .memory_since_us = store->disk->born_us,
     };
     idem_run_init(&store->run, &store->disk->rows.rows, &store->base.options, opening);
+}
+
+/* What hangs is not there yet for those who judge. */
+static void audit(const struct sim_store *store, struct idem_store_batch *batch)
+{
+    struct sim_disk *disk = store->disk;
+    if (disk->hanging == NULL) {
+        sim_audit_committed(&disk->world->auditor, store->instance, batch);
+    }
 }
 
 static void batch_run(struct sim_store *store, struct idem_store_batch *batch, enum sim_fate fate)
@@ -168,15 +263,17 @@ static void batch_run(struct sim_store *store, struct idem_store_batch *batch, e
     struct sim_disk *disk = store->disk;
     if (fate == SIM_FATE_DOWN) {
         batch_answer(batch, IDEM_STORE_DOWN);
+        audit(store, batch);
         return;
     }
     disk->running = store;
+    disk->asks_again = asks_again(disk, batch);
     disk->fate = fate;
     idem_run_batch(&store->run, batch);
     disk->running = NULL;
     disk->fate = SIM_FATE_DURABLE;
-    note_newest(disk, batch);
-    sim_audit_committed(&disk->world->auditor);
+    note_mark(disk);
+    audit(store, batch);
     if (batch->answer == IDEM_STORE_WRONG_NODE || (store->run.broken && store->breaks)) {
         store->run.broken = true;
     } else if (store->run.broken) {
@@ -186,7 +283,9 @@ static void batch_run(struct sim_store *store, struct idem_store_batch *batch, e
 
 static void read_run(struct sim_store *store, struct idem_read *read)
 {
-    if (sim_fault(&store->disk->world->faults, SIM_FAULT_STORE_READ_REFUSED)) {
+    struct sim_faults *faults = &store->disk->world->faults;
+    store->blind = !faults->healed && (store->blind || sim_fault(faults, SIM_FAULT_STORE_BLIND));
+    if (store->blind || sim_fault(faults, SIM_FAULT_STORE_READ_REFUSED)) {
         store->disk->fate = SIM_FATE_NOTHING;
     }
     bool sound = idem_read_run(&store->disk->rows.rows, store->base.incarnation, read);
@@ -323,26 +422,13 @@ static void woke(void *context)
     sim_instance_wake(context);
 }
 
-int64_t sim_disk_horizon_us(struct sim_disk *disk)
-{
-    char memory[64];
-    struct idem_buf kept;
-    struct idem_str text = { .len = 0 };
-    int64_t value_us = 0;
-    idem_buf_init(&kept, memory, sizeof(memory));
-    disk->rows.rows.kept = &kept;
-    enum idem_rows_step step =
-        disk->own->find_meta(&disk->rows.rows, IDEM_META_REAP_HORIZON, &text);
-    IDEM_ASSERT(step == IDEM_ROWS_OK);
-    return idem_str_to_i64(text, &value_us) ? value_us : 0;
-}
-
 struct sim_store *sim_store_open(struct sim_disk *disk,
                                  struct sim_instance *instance,
                                  struct idem_clock *clock)
 {
     struct sim_world *world = disk->world;
     struct sim_store *store = sim_world_take(world, sizeof(*store));
+    hanging_keep(disk);
     if (!world->twins || disk->incarnation == 0) {
         disk->incarnation += 1;
     }
@@ -357,11 +443,14 @@ struct sim_store *sim_store_open(struct sim_disk *disk,
                      .wake_context = instance },
         .incarnation = disk->incarnation,
         .batches_in_flight_max = 1 + (size_t)sim_dice_below(&world->dice, BATCHES_MAX),
-        .newest_us = disk->newest_us,
+        .newest_us = newest_us_of(disk),
         .opened_us = idem_clock_wall_us(clock),
-        .horizon_us = sim_disk_horizon_us(disk),
     };
-    idem_clock_raise(clock, disk->newest_us);
+    store->base.horizon_us =
+        idem_memory_marks_open(&disk->rows, store->base.newest_us, clock).horizon_us;
+    store->opened_us = idem_clock_wall_us(clock);
+    note_mark(disk);
+    disk->marked_us = world->now_us; /* Its clock says `seen_us` now. */
     run_begin(store);
     return store;
 }
@@ -385,7 +474,12 @@ static void pending_decide(struct sim_pending *pending)
 
 void sim_store_die(struct sim_store *store)
 {
+    struct sim_disk *disk = store->disk;
     store->dead = true;
+    if (disk->hanging == store && sim_dice_chance(&disk->world->dice, 500)) {
+        enum idem_rows_step step = door_rollback(&disk->rows.rows);
+        IDEM_ASSERT(step == IDEM_ROWS_OK);
+    }
     for (struct sim_pending *pending = store->pending; pending != NULL; pending = pending->next) {
         if (pending->batch != NULL) {
             pending_decide(pending);

@@ -6,6 +6,10 @@
  * and leaves COMMITs unanswered, done or lost; when its process dies, what was not committed is
  * forgotten.
  *
+ * A COMMIT may also hang: everybody reads it, and it is on the disk only once a later transaction
+ * that writes something is. Whoever asks for it again and writes nothing has proven nothing, and it
+ * is gone.
+ *
  * One process at a time: each opening has an incarnation of its own, and a process that another has
  * overtaken is told WRONG_NODE and is broken. Twins: all share one incarnation, as on a server.
  */
@@ -41,8 +45,12 @@ struct sim_disk {
     const struct idem_rows_ops *own; /* ... of these. */
     int64_t incarnation;
     int64_t born_us;
-    int64_t newest_us;         /* The newest time in it. */
-    struct sim_store *running; /* Whose batch runs. */
+    int64_t seen_us;           /* IDEM_META_CLOCK_SEEN, ... */
+    int64_t marked_us;         /* ... and the true time when it was last moved. */
+    struct sim_store *running; /* Whose batch runs ... */
+    bool asks_again;           /* ... and whether some of it ran before. */
+    struct sim_store *hanging; /* Whose COMMIT hangs; NULL: none does. */
+    size_t changes;            /* In the rows' log when the transaction began. */
     enum sim_fate fate;        /* Of the transaction that runs. */
 };
 
@@ -51,8 +59,10 @@ struct sim_store {
     struct sim_disk *disk;
     struct sim_instance *instance; /* Woken when something is done. */
     struct idem_run run;
-    bool dead;   /* Its process is: nothing reaches the disk. */
-    bool breaks; /* An unanswered COMMIT is its end, as SQLite's; else it is asked again. */
+    int64_t opened_us; /* By its clock, raised. */
+    bool dead;         /* Its process is: nothing reaches the disk. */
+    bool blind;        /* It reads no more until all is healed. */
+    bool breaks;       /* An unanswered COMMIT is its end, as SQLite's; else it is asked again. */
     struct sim_pending *pending;
     struct idem_list done_batches;
     struct idem_list done_reads;
@@ -72,9 +82,6 @@ const struct idem_payment *sim_disk_payment_at(const struct sim_disk *disk, size
 /* The highest handles. */
 size_t sim_disk_intents(const struct sim_disk *disk);
 size_t sim_disk_payments(const struct sim_disk *disk);
-
-/* How far retention trusts the clock; 0: nobody has said so yet. */
-int64_t sim_disk_horizon_us(struct sim_disk *disk);
 
 /* The store lives as long as the run. */
 struct sim_store *sim_store_open(struct sim_disk *disk,

@@ -6,10 +6,10 @@
  *                              not after: NOT SENT   |   twice     lost, late
  *                                                    lost, late
  *
- * The process gives up after the request timeout and takes UNKNOWN; a call that had not left by
- * then is known not to have been executed. A process that stands still cannot look at its clock:
- * its call leaves when it goes on, if it still may. Requests are late by less than the provider's
- * rules allow for, except where the provider makes any lateness harmless.
+ * The process gives up after the request timeout, or when the connection breaks, and takes UNKNOWN;
+ * a call that had not left by then is known not to have been executed. A process that stands still
+ * cannot look at its clock: its call leaves when it goes on, if it still may. Requests are late by
+ * less than the provider's rules allow for, except where the provider makes any lateness harmless.
  */
 #include "sim/wire.h"
 
@@ -70,11 +70,22 @@ static void evidence_keep(struct idem_call *call,
     IDEM_ASSERT(!kept.full);
 }
 
+/* It says that this very effect is done, and the ledger has it. */
+static bool is_done(const struct sim_call *own, const struct idem_evidence *read)
+{
+    return read->outcome == IDEM_OUTCOME_SUCCESS && own->effect->executions > 0 &&
+           idem_str_equal(read->effect_id, own->call->effect.id) &&
+           read->amount_minor == own->effect->amount_minor &&
+           idem_str_equal(read->currency, IDEM_STR("CNY")) && !own->answer.other_account;
+}
+
 static void call_end(struct sim_call *own,
                      const struct idem_evidence *read,
                      struct idem_str account)
 {
     struct idem_call *call = own->call;
+    struct sim_instance *instance = own->port->instance;
+    sim_audit_call_ended(&instance->world->auditor, instance, call, is_done(own, read));
     sim_trace(own->port->instance->world, "i%d %.27s %s: %s", own->port->instance->no,
               own->effect->id, idem_evidence_source_name(idem_call_source(own->kind)),
               idem_outcome_kind_name(read->outcome));
@@ -177,6 +188,18 @@ static void put_on_the_wire(struct sim_call *own)
     }
 }
 
+static void call_timed_out(void *what)
+{
+    struct sim_call *own = what;
+    struct sim_instance *instance = own->port->instance;
+    int64_t still_us = instance->paused_us - instance->world->now_us;
+    if (own->call != NULL && still_us > 0) {
+        sim_world_later(instance->world, still_us + 1, call_timed_out, own);
+    } else if (own->call != NULL) {
+        call_give_up(own);
+    }
+}
+
 /* The transport's last hook: the clock is read, and then the first byte leaves. */
 static void call_leaves(void *what)
 {
@@ -201,26 +224,24 @@ static void call_leaves(void *what)
         sim_trace(instance->world, "i%d %.27s leaves", instance->no, own->effect->id);
     }
     put_on_the_wire(own);
+    if (sim_fault(&instance->world->faults, SIM_FAULT_WIRE_BROKEN)) {
+        int64_t soon_us = sim_dice_delay_us(&instance->world->dice, 10 * IDEM_US_PER_MS);
+        sim_world_later(instance->world, soon_us, call_timed_out, own);
+    }
 }
 
-static void call_timed_out(void *what)
+static void overtake(void *what)
 {
-    struct sim_call *own = what;
-    struct sim_instance *instance = own->port->instance;
-    int64_t still_us = instance->paused_us - instance->world->now_us;
-    if (own->call != NULL && still_us > 0) {
-        sim_world_later(instance->world, still_us + 1, call_timed_out, own);
-    } else if (own->call != NULL) {
-        call_give_up(own);
-    }
+    sim_instance_overtake(what);
 }
 
 static enum idem_err port_submit(struct idem_port *base, struct idem_call *call)
 {
     struct sim_port *port = port_of(base);
     struct sim_world *world = port->provider->world;
-    sim_audit_call(&world->auditor, call);
+    sim_audit_call(&world->auditor, port->instance, call);
     if (port->dead || port->room == 0 || sim_fault(&world->faults, SIM_FAULT_PORT_FULL)) {
+        sim_audit_call_ended(&world->auditor, port->instance, call, false);
         return IDEM_E_LIMIT;
     }
     struct sim_call *own = sim_world_take(world, sizeof(*own));
@@ -238,6 +259,9 @@ static enum idem_err port_submit(struct idem_port *base, struct idem_call *call)
     own->handed_us = world->now_us;
     if (sim_fault(&world->faults, SIM_FAULT_SEND_PAUSED)) {
         sim_instance_pause(port->instance);
+    }
+    if (call->kind == IDEM_CALL_SEND && sim_fault(&world->faults, SIM_FAULT_SEND_OVERTAKEN)) {
+        sim_world_later(world, 0, overtake, port->instance);
     }
     int64_t timeout_us = world->entries[own->effect->entry].request_timeout_us;
     sim_world_later(world, wait_us, call_leaves, own);

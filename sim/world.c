@@ -78,21 +78,6 @@ void sim_trace(struct sim_world *world, const char *format, ...)
     }
 }
 
-/* What would take the ground from under a promise is not drawn: docs/design.md, section 1. */
-static void assumptions_keep(struct sim_world *world)
-{
-    struct sim_faults *faults = &world->faults;
-    world->clocks_ok = sim_dice_chance(&world->dice, 700);
-    for (size_t i = 0; i < SIM_ENTRIES; i++) {
-        /* A clock that stands still over a start makes a window look open for too long. */
-        world->clocks_ok = world->clocks_ok || world->provider.profiles[i] == SIM_PROFILE_WINDOW;
-    }
-    if (!world->clocks_ok) { /* A person who trusts a clock that is days off cannot be right. */
-        sim_fault_forbid(faults, SIM_FAULT_OPERATOR_RESOLVES);
-        sim_fault_forbid(faults, SIM_FAULT_OPERATOR_LIES);
-    }
-}
-
 static void rules_make(struct sim_world *world)
 {
     world->rules = idem_rules_default();
@@ -114,13 +99,16 @@ static void world_begin(struct sim_world *world)
     sim_faults_draw(&world->faults, &world->dice);
     world->twins = sim_dice_chance(&world->dice, 400);
     sim_provider_init(&world->provider, world);
-    assumptions_keep(world);
+    world->clocks_ok = sim_dice_chance(&world->dice, 700);
+    world->theme = sim_theme_draw(world->order.seed);
+    sim_theme_apply(world);
     sim_provider_rules(&world->provider);
     rules_make(world);
     sim_disk_init(&world->disk, world);
     sim_callers_init(&world->callers, world);
     sim_audit_init(&world->auditor, world);
-    sim_trace(world, "seed %" PRIu64 ", %s, providers %s and %s, clocks %s", world->order.seed,
+    sim_trace(world, "seed %" PRIu64 ", theme %s, %s, providers %s and %s, clocks %s",
+              world->order.seed, sim_theme_name(world->theme),
               world->twins ? "twins" : "one at a time",
               sim_profile_name(world->provider.profiles[0]),
               sim_profile_name(world->provider.profiles[1]), world->clocks_ok ? "near" : "far off");
@@ -147,6 +135,9 @@ static void step(struct sim_world *world)
     IDEM_ASSERT(at_us != INT64_MAX);
     world->now_us = at_us > world->now_us ? at_us : world->now_us;
     world->steps += 1;
+    if (world->order.ret_step != NULL) {
+        *world->order.ret_step = world->steps;
+    }
     if (instance_us < event_us) {
         sim_instance_step(instance);
         return;
@@ -205,6 +196,7 @@ static struct sim_result result_of(const struct sim_world *world)
         .passed_us = world->now_us - world->start_us,
         .digest = world->digest,
         .violations = world->auditor.violations,
+        .first_step = world->auditor.first_step,
         .executions = world->auditor.executions,
         .replies = world->auditor.replies,
     };

@@ -26,6 +26,7 @@
 #include "sim/provider.h"
 #include "sim/schedule.h"
 #include "sim/store.h"
+#include "sim/theme.h"
 #include "sim/wire.h"
 
 #define SIM_SECOND        IDEM_US_PER_SECOND
@@ -40,6 +41,8 @@ struct sim_order {
     uint64_t steps; /* Of the phase in which things go wrong. */
     bool trace;     /* Print what happens. */
     bool digest;    /* Sum up what happens, to compare two runs. */
+    /* Where the run counts its steps, for whoever is left when it aborts; NULL: nowhere. */
+    volatile uint64_t *ret_step;
 };
 
 struct sim_world {
@@ -53,8 +56,12 @@ struct sim_world {
     uint64_t steps;
     uint64_t digest;
 
-    bool twins;     /* Several processes at once under one incarnation; else one at a time. */
-    bool clocks_ok; /* No machine's clock is ever put far off. */
+    bool twins;          /* Several processes at once under one incarnation; else one at a time. */
+    bool clocks_ok;      /* No machine's clock is ever put far off. */
+    int64_t put_back_us; /* When one was last put back far; true time. */
+    enum sim_theme theme;
+    int64_t ask_every_us; /* Of the theme; 0: as usual. */
+    int64_t wait_us;      /* Of every other caller; likewise. */
     struct idem_provider_rules entries[SIM_ENTRIES];
     struct idem_rules rules;
     struct idem_digester *digester; /* Borrowed. */
@@ -72,7 +79,8 @@ struct sim_result {
     int64_t passed_us; /* Simulated. */
     uint64_t digest;
     uint64_t violations;
-    char first[SIM_VIOLATION_MAX]; /* The first of them. */
+    uint64_t first_step; /* Of the first of them. */
+    char first[SIM_VIOLATION_MAX];
     uint64_t fired[SIM_FAULT_COUNT];
     uint64_t executions;
     uint64_t replies;
