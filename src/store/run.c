@@ -692,7 +692,8 @@ static int64_t later(int64_t left_us, int64_t right_us)
 /*
  * Retention begins with the records: at the opening of an empty store, and where there are some
  * without a horizon, as an older idem could leave them, at the newest, since the clock may be wrong
- * and that time has been.
+ * and that time has been. A clock that is far ahead of all that stands here may be a wrong one that
+ * is put right in a moment: an opening does not keep what it says, the mark a minute later does.
  */
 struct idem_run_marks idem_run_marks_open(struct idem_run_marks found,
                                           int64_t newest_us,
@@ -703,7 +704,10 @@ struct idem_run_marks idem_run_marks_open(struct idem_run_marks found,
     if (marks.horizon_us == 0) {
         marks.horizon_us = newest_us != 0 ? newest_us : opened_us;
     }
-    marks.seen_us = later(later(marks.seen_us, marks.horizon_us), later(newest_us, opened_us));
+    marks.seen_us = later(later(marks.seen_us, marks.horizon_us), newest_us);
+    if (opened_us - marks.seen_us <= IDEM_US_PER_DAY) {
+        marks.seen_us = later(marks.seen_us, opened_us);
+    }
     return marks;
 }
 

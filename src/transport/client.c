@@ -14,7 +14,11 @@
  * That holds over HTTP/2 as well: whatever makes libcurl try again (a stream refused, a connection
  * that says goodbye or dies, a peer that wants HTTP/1.1) comes back through the same hook.
  *
- * The same hook compares `not_after_us` with the clock, as late as that can be done.
+ * The same hook compares `not_after_us` with the clock, as late as that can be done. And it looks
+ * at the socket: what waits there before a request has left is no answer to it, though libcurl
+ * would take it for one, and behind an end of file nobody will answer. In HTTP/1.1 such a
+ * connection is given up with nothing sent, and again() makes the call once more on a new one
+ * (surplus.md).
  *
  * "Complete" is more than libcurl's OK. A head that was cut behind its status line and a body that
  * only ends because the connection does are both OK to libcurl, and neither can be told from an
@@ -46,29 +50,22 @@
 
 #include "base/bug.h"
 #include "base/crash.h"
-#include "base/date.h"
 #include "transport/client_internal.h"
+#include "transport/sockets.h"
 
-#define RETRY_AFTER_MAX IDEM_US_PER_DAY /* A longer wish is cut to this. */
-#define STATUS_MIN      200 /* Below are interim answers, and 101, which we never ask. */
-#define STATUS_MAX      599
+#define STATUS_MIN 200 /* Below are interim answers, and 101, which we never ask. */
+#define STATUS_MAX 599
 
 /* What this file, not libcurl, found wrong. */
 enum objection {
     OBJECTION_NONE = 0,
     OBJECTION_LATE,     /* not_after_us had passed. */
     OBJECTION_AGAIN,    /* libcurl wanted to send a second time. */
+    OBJECTION_STALE,    /* Something to read, or the end, before the request. */
     OBJECTION_TOO_LONG, /* The answer is longer than there is room. */
     OBJECTION_VERSION,  /* An answer in HTTP/2 to a request that was not. */
     OBJECTION_DEADLINE,
     OBJECTION_CANCEL
-};
-
-enum head {
-    HEAD_NONE = 0,
-    HEAD_INTERIM, /* The status line of an interim answer was read. */
-    HEAD_OPEN,    /* That of the answer. */
-    HEAD_ENDED
 };
 
 /* One place on the wire, with what libcurl needs as long as the call is there. */
@@ -80,9 +77,10 @@ struct transfer {
     CURLcode setup; /* What refused the call before it was libcurl's; CURLE_OK: nothing. */
     uv_timer_t deadline;
     enum objection objection;
-    enum head head;
-    bool framed; /* The head says where the body ends. */
-    bool http2;  /* The request was written as HTTP/2. */
+    struct idem_http_head head;
+    bool http2; /* The request was written as HTTP/2. */
+    bool fresh; /* It asks for a new connection: the one it had was stale. */
+    int socket; /* Which the request was let through to; -1: none that is known. */
     char error[CURL_ERROR_SIZE];
     struct idem_http_lines lines; /* Last: see there. */
 };
@@ -104,10 +102,12 @@ struct idem_http_client {
     struct idem_list idle;
     struct idem_list busy;
     struct idem_list done;
+    struct idem_http_sockets sockets;
     uint64_t stirs;      /* Of sockets and timer, ever. */
     size_t handles_open; /* Of libuv, until their close callbacks have run. */
     bool http2;          /* May be spoken. */
     bool http2_vague;    /* It has left in doubt where an answer ended. */
+    bool proxied;
     bool destroyed;
 };
 
@@ -117,6 +117,7 @@ static void handle_closed(struct idem_http_client *client)
     IDEM_ASSERT(client->handles_open > 0);
     client->handles_open -= 1;
     if (client->destroyed && client->handles_open == 0) {
+        idem_http_sockets_deinit(&client->sockets);
         free(client->transfers);
         free(client);
     }
@@ -133,6 +134,8 @@ static const char *objection_text(enum objection objection)
         return "too late to send";
     case OBJECTION_AGAIN:
         return "the connection died after the request had left";
+    case OBJECTION_STALE:
+        return "the peer spoke before it was asked, or closed";
     case OBJECTION_TOO_LONG:
         return "the answer is too long";
     case OBJECTION_VERSION:
@@ -149,13 +152,13 @@ static const char *objection_text(enum objection objection)
 static bool well_ended(const struct transfer *transfer, CURLcode result, long status)
 {
     return transfer->objection == OBJECTION_NONE && result == CURLE_OK && status >= STATUS_MIN &&
-           status <= STATUS_MAX && transfer->head == HEAD_ENDED;
+           status <= STATUS_MAX && transfer->head.state == IDEM_HTTP_HEAD_ENDED;
 }
 
 /* Of an answer that is well_ended(): nothing of its body can be missing. */
 static bool is_delimited(const struct transfer *transfer, long status)
 {
-    return transfer->framed || status == 204 || status == 304 ||
+    return idem_http_head_delimits(&transfer->head) || status == 204 || status == 304 ||
            (transfer->http2 && idem_http_body_whole(idem_buf_str(&transfer->call->answer_buf)));
 }
 
@@ -242,6 +245,29 @@ static void finish(struct transfer *transfer, CURLcode result)
     idem_list_push(&client->done, &call->node);
 }
 
+/*
+ * Nothing has left, and libcurl has closed the connection that was at fault. Once in a call, so
+ * that it ends; the deadline goes on as it was. False: it is not to be made again.
+ */
+static bool again(struct transfer *transfer)
+{
+    if (transfer->objection != OBJECTION_STALE || transfer->fresh) {
+        return false;
+    }
+    IDEM_ASSERT(transfer->call->sends == 0);
+    CURLM *multi = transfer->client->multi;
+    transfer->fresh = true;
+    CURLMcode rc = curl_multi_remove_handle(multi, transfer->easy);
+    IDEM_ASSERT(rc == CURLM_OK);
+    if (idem_http_options_fresh(transfer->easy, true) != CURLE_OK ||
+        curl_multi_add_handle(multi, transfer->easy) != CURLM_OK) {
+        return false;
+    }
+    transfer->objection = OBJECTION_NONE;
+    transfer->error[0] = '\0';
+    return true;
+}
+
 static void finished_collect(struct idem_http_client *client)
 {
     CURLMsg *message;
@@ -252,7 +278,11 @@ static void finished_collect(struct idem_http_client *client)
         CURLcode rc = curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &owner);
         IDEM_ASSERT(rc == CURLE_OK);
         IDEM_ASSERT(message->msg == CURLMSG_DONE);
-        finish((struct transfer *)(void *)owner, message->data.result);
+        struct transfer *transfer = (struct transfer *)(void *)owner;
+        CURLcode result = message->data.result; /* `message` ends with the handle's removal. */
+        if (!again(transfer)) {
+            finish(transfer, result);
+        }
     }
 }
 
@@ -266,15 +296,38 @@ static void on_deadline(uv_timer_t *timer)
 
 /* What libcurl calls during a transfer. */
 
+/*
+ * Of a connection that is not listed only a new one is believed. TLS may have something to say by
+ * itself, as tickets behind its handshake: on a new connection that is no answer; on a used one it
+ * costs a new connection.
+ */
+static bool is_clear(const struct transfer *transfer, const struct idem_http_socket *socket)
+{
+    long opened = 0;
+    struct idem_str url = idem_str_from(transfer->call->url);
+    bool tls = idem_str_equal_nocase(idem_str_slice(url, 0, 6), IDEM_STR("https:"));
+
+    (void)curl_easy_getinfo(transfer->easy, CURLINFO_NUM_CONNECTS, &opened); /* Stays 0. */
+    if (socket == NULL) {
+        return opened > 0;
+    }
+    if (socket->http2 || (!socket->used && (tls || transfer->client->proxied))) {
+        return true;
+    }
+    return !socket->surplus && idem_http_socket_is_quiet(socket) &&
+           idem_http_tls_is_quiet(transfer->easy);
+}
+
 /* The last hook before a request is written. */
 static int guard(void *user, char *peer_ip, char *local_ip, int peer_port, int local_port)
 {
     struct transfer *transfer = user;
     struct idem_http_call *call = transfer->call;
-    (void)peer_ip; /* Where it goes was the caller's choice. */
-    (void)local_ip;
-    (void)peer_port;
-    (void)local_port;
+    struct idem_http_socket *socket = idem_http_sockets_find(
+        &transfer->client->sockets, &(struct idem_http_socket_ends){ .peer_ip = peer_ip,
+                                                                     .local_ip = local_ip,
+                                                                     .peer_port = peer_port,
+                                                                     .local_port = local_port });
 
     if (call->sends > 0) {
         transfer->objection = OBJECTION_AGAIN;
@@ -284,106 +337,61 @@ static int guard(void *user, char *peer_ip, char *local_ip, int peer_port, int l
         transfer->objection = OBJECTION_LATE;
         return CURL_PREREQFUNC_ABORT;
     }
+    if (!is_clear(transfer, socket)) {
+        transfer->objection = OBJECTION_STALE;
+        return CURL_PREREQFUNC_ABORT;
+    }
+    if (socket != NULL) {
+        socket->used = true;
+    }
+    transfer->socket = socket == NULL ? -1 : socket->fd;
     call->sends = 1;
     idem_crash_point("send-first-byte");
     return CURL_PREREQFUNC_OK;
 }
 
+/* libcurl reads over what stands behind an answer, says so, and may keep the connection. */
+static bool is_surplus(struct idem_str text)
+{
+    return idem_str_starts(text, IDEM_STR("Excess found")) ||
+           idem_str_starts(text, IDEM_STR("Leftovers after chunking"));
+}
+
 /*
- * What libcurl reports of its doings; only asked for where HTTP/2 may be spoken. The request's own
- * first line, written by libcurl, is the one word on the version that no peer has a hand in.
+ * What libcurl reports of its doings. The request's own first line, written by libcurl, is the one
+ * word on the version that no peer has a hand in.
  */
-static int wire_version(CURL *easy, curl_infotype type, char *data, size_t size, void *user)
+static int wire_report(CURL *easy, curl_infotype type, char *data, size_t size, void *user)
 {
     struct transfer *transfer = user;
     struct idem_str rest = { .data = data, .len = size };
+    bool http2 = false;
     (void)easy; /* The transfer's. */
 
     if (type == CURLINFO_HEADER_OUT) {
         struct idem_str line = idem_str_next(&rest, '\r');
         size_t len = strlen(" HTTP/2");
-        transfer->http2 =
-            line.len > len &&
-            idem_str_equal(idem_str_slice(line, line.len - len, len), IDEM_STR(" HTTP/2"));
+        http2 = line.len > len &&
+                idem_str_equal(idem_str_slice(line, line.len - len, len), IDEM_STR(" HTTP/2"));
+        transfer->http2 = http2;
+    }
+    if (!http2 && (type != CURLINFO_TEXT || !is_surplus(rest))) {
+        return 0;
+    }
+    struct idem_http_socket *socket =
+        idem_http_sockets_at(&transfer->client->sockets, transfer->socket);
+    if (socket != NULL) {
+        socket->http2 = socket->http2 || http2;
+        socket->surplus = socket->surplus || !http2;
     }
     return 0;
 }
 
-/* RFC 9110, 10.2.3: seconds or a date. 0 if it is neither, or past. */
-static int64_t retry_after_parse(struct idem_str value, struct idem_clock *clock)
-{
-    int64_t seconds;
-    int64_t at_us;
-
-    if (idem_str_to_i64(value, &seconds)) {
-        return seconds > RETRY_AFTER_MAX / IDEM_US_PER_SECOND ? RETRY_AFTER_MAX
-                                                              : seconds * IDEM_US_PER_SECOND;
-    }
-    if (!idem_date_parse_imf(value, &at_us)) {
-        return 0;
-    }
-    int64_t ahead_us = at_us - idem_clock_wall_us(clock);
-    if (ahead_us > RETRY_AFTER_MAX) {
-        return RETRY_AFTER_MAX;
-    }
-    return ahead_us > 0 ? ahead_us : 0;
-}
-
-/* A value that is continued on a line of its own (RFC 9112, 5.2) is one value with a space. */
-static void head_keep(struct idem_http_call *call, struct idem_str line)
-{
-    struct idem_buf *buf = &call->head_buf;
-    struct idem_str value = line;
-    bool folded = line.data[0] == ' ' || line.data[0] == '\t';
-
-    if (folded && buf->len > 0) {
-        buf->len -= 1; /* The line end. */
-        idem_buf_add_char(buf, ' ');
-    } else {
-        idem_buf_add(buf, idem_str_next(&value, ':'));
-        idem_buf_add(buf, IDEM_STR(": "));
-    }
-    idem_buf_add(buf, idem_str_trim(value));
-    idem_buf_add_char(buf, '\n');
-}
-
-static void head_field(struct transfer *transfer, struct idem_str line)
-{
-    struct idem_http_call *call = transfer->call;
-    struct idem_str value = line;
-    struct idem_str name = idem_str_next(&value, ':');
-    value = idem_str_trim(value);
-
-    if (call->head_room != NULL) {
-        head_keep(call, line);
-    }
-    if (idem_str_equal_nocase(name, IDEM_STR("content-length")) ||
-        idem_str_equal_nocase(name, IDEM_STR("transfer-encoding"))) {
-        transfer->framed = true; /* libcurl checks what they say. */
-    } else if (idem_str_equal_nocase(name, IDEM_STR("retry-after"))) {
-        call->retry_after_us = retry_after_parse(value, transfer->client->clock);
-    } else if (idem_str_equal_nocase(name, IDEM_STR("content-type")) &&
-               value.len <= sizeof(call->content_type_memory)) {
-        memcpy(call->content_type_memory, value.data, value.len);
-        call->content_type =
-            (struct idem_str){ .data = call->content_type_memory, .len = value.len };
-    }
-}
-
-/* A status line: whatever an interim answer has said is forgotten. */
 static void head_begin(struct transfer *transfer, struct idem_str line)
 {
-    struct idem_http_call *call = transfer->call;
     bool http2 = idem_str_starts(line, IDEM_STR("HTTP/2"));
-    struct idem_str status = line;
 
-    (void)idem_str_next(&status, ' '); /* The version. */
-    bool interim = idem_str_starts(idem_str_trim(status), IDEM_STR("1"));
-    transfer->head = interim ? HEAD_INTERIM : HEAD_OPEN;
-    transfer->framed = false;
-    call->retry_after_us = 0;
-    call->content_type = (struct idem_str){ .len = 0 };
-    idem_buf_reset(&call->head_buf);
+    idem_http_head_begin(&transfer->head, transfer->call, line);
     /* libcurl would believe it, and put a second call onto a connection that cannot hold two. */
     if (http2 && transfer->client->http2 && !transfer->http2) {
         transfer->objection = OBJECTION_VERSION;
@@ -403,9 +411,9 @@ static size_t head_line(char *data, size_t size, size_t count, void *user)
     if (idem_str_starts(line, IDEM_STR("HTTP/"))) {
         head_begin(transfer, line);
     } else if (line.len == 0) {
-        transfer->head = HEAD_ENDED;
-    } else if (transfer->head == HEAD_OPEN) {
-        head_field(transfer, line);
+        transfer->head.state = IDEM_HTTP_HEAD_ENDED;
+    } else if (transfer->head.state == IDEM_HTTP_HEAD_OPEN) {
+        idem_http_head_field(&transfer->head, call, transfer->client->clock, line);
     }
     if (transfer->objection == OBJECTION_NONE && call->head_buf.full) {
         transfer->objection = OBJECTION_TOO_LONG;
@@ -553,10 +561,8 @@ static CURLcode hooks_set(const struct transfer *transfer)
     rc = rc != CURLE_OK ? rc : curl_easy_setopt(easy, CURLOPT_WRITEDATA, transfer);
     rc = rc != CURLE_OK ? rc : curl_easy_setopt(easy, CURLOPT_PRIVATE, transfer);
     rc = rc != CURLE_OK ? rc : curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, transfer->error);
-    if (rc != CURLE_OK || !transfer->client->http2) {
-        return rc;
-    }
-    rc = curl_easy_setopt(easy, CURLOPT_DEBUGFUNCTION, wire_version);
+    rc = rc != CURLE_OK ? rc : idem_http_options_sockets(easy, &transfer->client->sockets);
+    rc = rc != CURLE_OK ? rc : curl_easy_setopt(easy, CURLOPT_DEBUGFUNCTION, wire_report);
     rc = rc != CURLE_OK ? rc : curl_easy_setopt(easy, CURLOPT_DEBUGDATA, transfer);
     return rc != CURLE_OK ? rc : curl_easy_setopt(easy, CURLOPT_VERBOSE, 1L);
 }
@@ -604,13 +610,17 @@ enum idem_err idem_http_client_submit(struct idem_http_client *client, struct id
     call->transfer = transfer;
     transfer->call = call;
     transfer->objection = OBJECTION_NONE;
-    transfer->head = HEAD_NONE;
-    transfer->framed = false;
+    idem_http_head_reset(&transfer->head);
     transfer->http2 = false;
+    transfer->fresh = false;
+    transfer->socket = -1;
     transfer->error[0] = '\0';
 
     transfer->setup =
         idem_http_options_version(transfer->easy, client->http2 && !client->http2_vague);
+    if (transfer->setup == CURLE_OK) {
+        transfer->setup = idem_http_options_fresh(transfer->easy, false);
+    }
     if (transfer->setup == CURLE_OK) {
         transfer->setup = idem_http_options_aim(transfer->easy, call, &transfer->lines);
     }
@@ -731,6 +741,7 @@ enum idem_err idem_http_client_create(const struct idem_http_client_options *opt
     client->loop = options->loop;
     client->clock = options->clock;
     client->http2 = options->http2;
+    client->proxied = options->proxy != NULL;
     (void)uv_timer_init(client->loop, &client->timer); /* Cannot fail. */
     client->timer.data = client;
     client->handles_open = 1;

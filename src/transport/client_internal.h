@@ -14,6 +14,8 @@
 
 #include "transport/client.h"
 
+struct idem_http_sockets;
+
 /* Ours in front and behind: no Expect, and no type that libcurl makes up. */
 #define IDEM_HTTP_OWN_LINES_MAX  2
 #define IDEM_HTTP_OWN_LINES_SIZE (sizeof("Expect:") + sizeof("Content-Type:"))
@@ -40,8 +42,14 @@ void idem_http_lines_wipe(struct idem_http_lines *lines);
 /* What is the same for every call of a client. */
 CURLcode idem_http_options_fix(CURL *easy, const struct idem_http_client_options *options);
 
+/* Which sockets it opens and closes is kept in `sockets`, for as long as it has any. */
+CURLcode idem_http_options_sockets(CURL *easy, struct idem_http_sockets *sockets);
+
 /* Before every call: HTTP/2 where TLS offers it, or HTTP/1.1 only. */
 CURLcode idem_http_options_version(CURL *easy, bool http2);
+
+/* Before every try: on a connection that is not used again, or on any. */
+CURLcode idem_http_options_fresh(CURL *easy, bool fresh);
 
 /* What is this call's. Borrows all three until the transfer has ended. */
 CURLcode idem_http_options_aim(CURL *easy,
@@ -50,6 +58,39 @@ CURLcode idem_http_options_aim(CURL *easy,
 
 /* At least 1: to libcurl zero means "no limit". */
 uint64_t idem_http_ms_from_us(int64_t us);
+
+enum idem_http_head_state {
+    IDEM_HTTP_HEAD_NONE = 0,
+    IDEM_HTTP_HEAD_INTERIM, /* The status line of an interim answer was read. */
+    IDEM_HTTP_HEAD_OPEN,    /* That of the answer. */
+    IDEM_HTTP_HEAD_ENDED
+};
+
+/* How far the head of an answer was read, and what it says of the body. */
+struct idem_http_head {
+    enum idem_http_head_state state;
+    int64_t length; /* Negative: none, or none that can be believed. */
+    bool chunked;
+};
+
+void idem_http_head_reset(struct idem_http_head *head);
+
+/* A status line: whatever an interim answer has said is forgotten, in the call as well. */
+void idem_http_head_begin(struct idem_http_head *head,
+                          struct idem_http_call *call,
+                          struct idem_str line);
+
+/* A field of an open head, without its line end: into the call, what is of use. */
+void idem_http_head_field(struct idem_http_head *head,
+                          struct idem_http_call *call,
+                          struct idem_clock *clock,
+                          struct idem_str line);
+
+/* It says where the body ends. */
+bool idem_http_head_delimits(const struct idem_http_head *head);
+
+/* The value of Transfer-Encoding: a body that is coded so has an end of its own. */
+bool idem_http_coding_ends(struct idem_str value);
 
 /* The body is one JSON object or array, of which nothing is missing. */
 bool idem_http_body_whole(struct idem_str body);

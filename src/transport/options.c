@@ -10,9 +10,12 @@
  */
 #include <limits.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/bug.h"
 #include "transport/client_internal.h"
+#include "transport/sockets.h"
 
 /* Setting options, with the first refusal. */
 struct setup {
@@ -78,6 +81,32 @@ CURLcode idem_http_options_fix(CURL *easy, const struct idem_http_client_options
     return setup.refusal;
 }
 
+static curl_socket_t socket_open(void *user, curlsocktype purpose, struct curl_sockaddr *address)
+{
+    (void)purpose; /* There is but one. */
+    int fd = socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+    if (fd < 0) {
+        return CURL_SOCKET_BAD;
+    }
+    idem_http_sockets_add(user, fd);
+    return fd;
+}
+
+static int socket_close(void *user, curl_socket_t fd)
+{
+    idem_http_sockets_remove(user, fd);
+    return close(fd);
+}
+
+CURLcode idem_http_options_sockets(CURL *easy, struct idem_http_sockets *sockets)
+{
+    CURLcode rc = curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, socket_open);
+
+    rc = rc != CURLE_OK ? rc : curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, sockets);
+    rc = rc != CURLE_OK ? rc : curl_easy_setopt(easy, CURLOPT_CLOSESOCKETFUNCTION, socket_close);
+    return rc != CURLE_OK ? rc : curl_easy_setopt(easy, CURLOPT_CLOSESOCKETDATA, sockets);
+}
+
 CURLcode idem_http_options_version(CURL *easy, bool http2)
 {
     struct setup setup = { .easy = easy };
@@ -85,6 +114,14 @@ CURLcode idem_http_options_version(CURL *easy, bool http2)
     /* With 1.1, one request a connection at a time. */
     set_number(&setup, CURLOPT_HTTP_VERSION,
                http2 ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1);
+    return setup.refusal;
+}
+
+CURLcode idem_http_options_fresh(CURL *easy, bool fresh)
+{
+    struct setup setup = { .easy = easy };
+
+    set_number(&setup, CURLOPT_FRESH_CONNECT, fresh ? 1 : 0);
     return setup.refusal;
 }
 

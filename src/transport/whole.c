@@ -1,9 +1,12 @@
 /*
- * A body that shows by itself that it is whole.
+ * How a body shows that it is whole.
  *
- * One JSON object or array is never the beginning of a longer one, nor is a part of it one: cut
- * short, it has a bracket or a string left open. That is all that is looked for. Whether it is
- * right inside is the business of whoever reads it.
+ * By its coding: of all that there are only "chunked" marks the end, and only if it is the last one
+ * (RFC 9112, 6.3). Any other, "identity" included, ends with the connection, whatever ended that.
+ *
+ * Or by itself. One JSON object or array is never the beginning of a longer one, nor is a part of
+ * it one: cut short, it has a bracket or a string left open. That is all that is looked for.
+ * Whether it is right inside is the business of whoever reads it.
  */
 #include "transport/client_internal.h"
 
@@ -31,6 +34,15 @@ static size_t string_skip(struct idem_str text, size_t index)
         index += text.data[index] == '\\' ? 2 : 1;
     }
     return index + 1;
+}
+
+bool idem_http_coding_ends(struct idem_str value)
+{
+    struct idem_str last = idem_str_next(&value, ',');
+    while (value.data != NULL) {
+        last = idem_str_next(&value, ',');
+    }
+    return idem_str_equal_nocase(idem_str_trim(last), IDEM_STR("chunked"));
 }
 
 bool idem_http_body_whole(struct idem_str body)

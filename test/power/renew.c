@@ -165,7 +165,7 @@ static void nothing_is_replaced_under_somebody(void **state)
     ino_t former = inode_of(name);
 
     assert_int_equal(renew(fixture, &error), IDEM_E_STORE);
-    assert_non_null(strstr(error.text, "another program reads or writes the store"));
+    assert_non_null(strstr(error.text, "another program has the store open"));
     assert_int_equal(inode_of(name), former);
     assert_int_equal(sqlite3_close(other), SQLITE_OK);
 }
@@ -205,6 +205,45 @@ static void a_copy_that_cannot_be_made_replaces_nothing(void **state)
     assert_int_equal(rmdir(copy), 0);
 }
 
+static void nothing_is_written_through_a_link(void **state)
+{
+    const struct fixture *fixture = *state;
+    struct idem_error error;
+    struct stat info;
+    char name[128];
+    char copy[128];
+    char victim[128];
+    log_make(fixture, name, sizeof(name));
+    name_of(fixture, "-wal.new", copy, sizeof(copy));
+    name_of(fixture, ".victim", victim, sizeof(victim));
+    file_make(victim, "precious", 8);
+    assert_int_equal(symlink(victim, copy), 0);
+
+    assert_int_equal(renew(fixture, &error), IDEM_OK);
+    log_expect(name);
+    assert_int_equal(lstat(name, &info), 0);
+    assert_true(S_ISREG(info.st_mode));
+    assert_int_equal(stat(victim, &info), 0);
+    assert_int_equal(info.st_size, 8);
+    assert_int_equal(unlink(victim), 0);
+}
+
+/* The caller finds out whose it is and refuses it; nothing of it has changed by then. */
+static void the_log_of_another_program_is_left_alone(void **state)
+{
+    const struct fixture *fixture = *state;
+    struct idem_error error;
+    char name[128];
+    char bytes[100] = { 0 };
+    bytes[68] = 1;
+    file_make(fixture->path, bytes, sizeof(bytes));
+    log_make(fixture, name, sizeof(name));
+    ino_t former = inode_of(name);
+
+    assert_int_equal(renew(fixture, &error), IDEM_OK);
+    assert_int_equal(inode_of(name), former);
+}
+
 #define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
 
 int main(void)
@@ -215,6 +254,8 @@ int main(void)
         TEST(nothing_is_replaced_under_somebody),
         TEST(a_copy_that_cannot_be_flushed_replaces_nothing),
         TEST(a_copy_that_cannot_be_made_replaces_nothing),
+        TEST(nothing_is_written_through_a_link),
+        TEST(the_log_of_another_program_is_left_alone),
     };
     disk_install();
     return cmocka_run_group_tests_name("power: the log renewed", tests, NULL, NULL);

@@ -14,8 +14,9 @@
  * place on the disk with what is to be replaced.
  *
  * Only while nobody has the file open, or they would go on with the log that was replaced. Who
- * works with it holds SQLite's shared lock, so it is taken for us alone meanwhile; whoever comes
- * then waits a moment. After a clean end there is no log, and nothing to do.
+ * works with it holds SQLite's shared lock, so it is taken for us alone before the log is opened;
+ * whoever comes then waits a moment. After a clean end there is no log, and nothing to do; and what
+ * belongs to another program is left to it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -28,13 +29,15 @@
 
 #include "base/bug.h"
 #include "store/sqlite/file_internal.h"
+#include "store/sqlite/schema.h"
 
 #define LOG_SUFFIX  "-wal"
 #define COPY_SUFFIX "-wal.new"
 #define PIECE_MAX   65536
 #define TRIES_MAX   100 /* A hundredth of a second each. */
 
-/* Part of SQLite's file format: where its shared locks lie (os.h). */
+/* Part of SQLite's file format: whose the file is, and where shared locks lie (os.h). */
+#define APPLICATION_ID_AT 68
 #define SHARED_LOCK_FIRST (0x40000000 + 2)
 #define SHARED_LOCK_SIZE  510
 
@@ -118,21 +121,41 @@ static bool content_copy(const struct renewal *renewal)
     return good;
 }
 
-/* As SQLite makes it: whoever may read and write the one may the other. */
+/*
+ * As SQLite makes it: whoever may read and write the one may the other. Asked for only where it is
+ * not so already, since not every file system has owners and modes that can be set.
+ */
 static bool owner_copy(const struct renewal *renewal)
 {
-    return fchmod(renewal->copy_fd, renewal->log.st_mode & 0777) == 0 &&
-           (geteuid() != 0 ||
-            fchown(renewal->copy_fd, renewal->log.st_uid, renewal->log.st_gid) == 0);
+    const struct stat *log = &renewal->log;
+    struct stat copy;
+    if (fstat(renewal->copy_fd, &copy) != 0) {
+        return false;
+    }
+    bool same_mode = (copy.st_mode & 0777) == (log->st_mode & 0777);
+    bool same_owner = copy.st_uid == log->st_uid && copy.st_gid == log->st_gid;
+    return (same_mode || fchmod(renewal->copy_fd, log->st_mode & 0777) == 0) &&
+           (same_owner || geteuid() != 0 ||
+            fchown(renewal->copy_fd, log->st_uid, log->st_gid) == 0);
+}
+
+/* A file of ours: what lies or points there under that name is never written through. */
+static bool copy_make(struct renewal *renewal)
+{
+    if (unlink(renewal->copy_name) != 0 && errno != ENOENT) {
+        return false;
+    }
+    renewal->copy_fd =
+        open(renewal->copy_name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+             S_IRUSR | S_IWUSR);
+    return renewal->copy_fd >= 0;
 }
 
 static enum idem_err renewal_run(struct renewal *renewal,
                                  const char *path,
                                  struct idem_error *reterr)
 {
-    renewal->copy_fd =
-        open(renewal->copy_name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, S_IRUSR | S_IWUSR);
-    if (renewal->copy_fd < 0 || !owner_copy(renewal) || !content_copy(renewal) ||
+    if (!copy_make(renewal) || !owner_copy(renewal) || !content_copy(renewal) ||
         fsync(renewal->copy_fd) != 0) {
         enum idem_err err = failure(renewal, reterr);
         (void)unlink(renewal->copy_name); /* It takes room; the next start makes it anew. */
@@ -144,16 +167,35 @@ static enum idem_err renewal_run(struct renewal *renewal,
     return idem_sqlite_directory_sync(path, reterr);
 }
 
-/* A lock of this descriptor: it neither gives nor takes any that SQLite has in this process. */
-static bool others_lock(int database_fd, short kind)
+static struct flock others_range(short kind)
 {
-    struct flock lock = {
+    return (struct flock){
         .l_type = kind,
         .l_whence = SEEK_SET,
         .l_start = SHARED_LOCK_FIRST,
         .l_len = SHARED_LOCK_SIZE,
     };
-    return fcntl(database_fd, F_OFD_SETLK, &lock) == 0;
+}
+
+/*
+ * A lock of this descriptor: it neither gives nor takes any that SQLite has in this process. Where
+ * the system knows no such locks, one of the process: SQLite has none yet.
+ */
+static bool others_lock(int database_fd, short kind)
+{
+    struct flock lock = others_range(kind);
+    if (fcntl(database_fd, F_OFD_SETLK, &lock) == 0) {
+        return true;
+    }
+    return errno == EINVAL && fcntl(database_fd, F_SETLK, &lock) == 0;
+}
+
+/* Who has the file open; 0 or less: nobody any more, or nobody can say. */
+static int holder_find(int database_fd)
+{
+    struct flock lock = others_range(F_WRLCK);
+    bool asked = fcntl(database_fd, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+    return asked ? (int)lock.l_pid : 0;
 }
 
 /* As long as SQLite would wait (database.c): somebody may only be having a look. */
@@ -168,6 +210,21 @@ static bool others_lock_wait(int database_fd)
     return locked;
 }
 
+/* The log as it is now that nobody else can change it. */
+static enum idem_err renewal_run_locked(struct renewal *renewal,
+                                        const char *path,
+                                        struct idem_error *reterr)
+{
+    renewal->log_fd = open(renewal->log_name, O_RDONLY | O_CLOEXEC);
+    if (renewal->log_fd < 0 && errno == ENOENT) {
+        return IDEM_OK; /* Who had it open has brought it to its end. */
+    }
+    if (renewal->log_fd < 0 || fstat(renewal->log_fd, &renewal->log) != 0) {
+        return failure(renewal, reterr);
+    }
+    return renewal->log.st_size > 0 ? renewal_run(renewal, path, reterr) : IDEM_OK;
+}
+
 static enum idem_err renewal_run_alone(struct renewal *renewal,
                                        const char *path,
                                        int database_fd,
@@ -176,14 +233,27 @@ static enum idem_err renewal_run_alone(struct renewal *renewal,
     if (!others_lock_wait(database_fd)) {
         return errno == EAGAIN || errno == EACCES
                    ? idem_error_set(reterr, IDEM_E_STORE,
-                                    "another program reads or writes the store; close it first")
+                                    "another program has the store open (process %d), and its log "
+                                    "must be made durable first; close that program, then start",
+                                    holder_find(database_fd))
                    : idem_error_set(reterr, IDEM_E_SYSTEM, "cannot lock %s: %s", path,
                                     strerror(errno));
     }
-    enum idem_err err = renewal_run(renewal, path, reterr);
+    enum idem_err err = renewal_run_locked(renewal, path, reterr);
     bool unlocked = others_lock(database_fd, F_UNLCK);
     IDEM_ASSERT(unlocked); /* It was held. */
     return err;
+}
+
+/* By the file itself, before SQLite has looked at it: ours, or not said yet. */
+static bool may_be_ours(int database_fd)
+{
+    uint8_t id[4];
+    if (pread(database_fd, id, sizeof(id), APPLICATION_ID_AT) != (ssize_t)sizeof(id)) {
+        return true; /* Too short to be anybody's. */
+    }
+    uint32_t number = (uint32_t)id[0] << 24 | (uint32_t)id[1] << 16 | (uint32_t)id[2] << 8 | id[3];
+    return number == 0 || number == IDEM_SQLITE_APPLICATION_ID;
 }
 
 enum idem_err idem_sqlite_log_renew(const char *path, int database_fd, struct idem_error *reterr)
@@ -198,14 +268,8 @@ enum idem_err idem_sqlite_log_renew(const char *path, int database_fd, struct id
     enum idem_err err = IDEM_OK;
     if (renewal.log_name == NULL || renewal.copy_name == NULL) {
         err = idem_error_set(reterr, IDEM_E_SYSTEM, "out of memory");
-    } else {
-        renewal.log_fd = open(renewal.log_name, O_RDONLY | O_CLOEXEC);
-        bool absent = renewal.log_fd < 0 && errno == ENOENT;
-        if (!absent && (renewal.log_fd < 0 || fstat(renewal.log_fd, &renewal.log) != 0)) {
-            err = failure(&renewal, reterr);
-        } else if (!absent && renewal.log.st_size > 0) {
-            err = renewal_run_alone(&renewal, path, database_fd, reterr);
-        }
+    } else if (access(renewal.log_name, F_OK) == 0 && may_be_ours(database_fd)) {
+        err = renewal_run_alone(&renewal, path, database_fd, reterr);
     }
     renewal_end(&renewal);
     return err;

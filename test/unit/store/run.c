@@ -138,10 +138,13 @@ static void an_opening_leaves_a_horizon_and_the_latest_time(void **state)
         { { 0, 0 }, 0, 50, { 50, 50 } },  /* Empty. */
         { { 0, 0 }, 40, 50, { 40, 50 } }, /* Records of an older idem, */
         { { 0, 0 }, 60, 50, { 60, 60 } }, /* also of a clock that ran ahead. */
-        { { 0, 70 }, 40, 50, { 40, 70 } },  { { 20, 40 }, 40, 50, { 20, 50 } }, /* As usual. */
+        { { 0, 70 }, 40, 50, { 40, 70 } },
+        { { 20, 40 }, 40, 50, { 20, 50 } }, /* As usual. */
         { { 20, 40 }, 45, 30, { 20, 45 } }, /* A clock that was put back: the newest record, */
         { { 20, 40 }, 35, 30, { 20, 40 } }, /* the last mark, */
         { { 55, 0 }, 35, 30, { 55, 55 } },  /* or the horizon holds it. */
+        { { 20, 40 }, 45, 45 + IDEM_US_PER_DAY, { 20, 45 + IDEM_US_PER_DAY } }, /* A quiet day. */
+        { { 20, 40 }, 45, 46 + IDEM_US_PER_DAY, { 20, 45 } }, /* Longer: the next mark says it. */
     };
     (void)state;
     for (size_t i = 0; i < IDEM_ARRAY_COUNT(rows); i++) {

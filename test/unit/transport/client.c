@@ -140,7 +140,10 @@ static const struct {
     { "/no-content", "answered" },   { "/chunked", "answered" },
     { "/cut-chunks", "unknown" },    { "/elsewhere", "answered" },
     { "/large/16384", "answered" },  { "/large/16385", "unknown" },
-    { "/large/9999999", "unknown" },
+    { "/large/9999999", "unknown" }, { "/identity", "unknown" },
+    { "/no-coding", "unknown" },     { "/length-beyond", "unknown" },
+    { "/length-behind", "unknown" }, { "/two-lengths", "unknown" },
+    { "/same-lengths", "answered" },
 };
 
 static void every_answer_on_a_new_connection(void **state)

@@ -12,6 +12,7 @@
 #include "transport/client.h"
 
 #include <assert.h>
+#include <poll.h>
 #include <stdio.h>
 #include <uv.h>
 
@@ -259,6 +260,35 @@ static void the_head_is_that_of_the_final_answer(void **state)
         assert_int_equal(call->verdict, IDEM_HTTP_ANSWERED);
         EXPECT_TEXT(call->head, heads[i].head);
     }
+    rig_destroy(rig);
+}
+
+/*
+ * What comes on a connection belongs to a stream. In HTTP/1.1 something to read would be the reason
+ * for a new connection (surplus.c); here it is not, and with one allowed the call would wait.
+ */
+static void a_frame_on_its_way_does_not_end_a_connection(void **state)
+{
+    (void)state;
+    static const enum http2_fault script[] = { HTTP2_ANSWER, HTTP2_HOLD_HALF, HTTP2_RELEASE };
+    struct rig *rig = rig_create_plain();
+    struct idem_list done = { .count = 0 };
+
+    http2_peer_script(rig->peer, script, IDEM_ARRAY_COUNT(script));
+    call_run(rig, call_prepare(rig, 0));
+    submit(rig, call_prepare(rig, 0));
+    while (rig->calls[0].sends == 0) {
+        (void)uv_run(&rig->loop, UV_RUN_ONCE);
+    }
+    http2_peer_wait_arrivals(rig->peer, 2);
+    struct pollfd half = { .fd = uv_backend_fd(&rig->loop), .events = POLLIN };
+    assert_int_equal(poll(&half, 1, 10000), 1); /* It has come, and nobody has read it. */
+    submit(rig, call_prepare(rig, 1));
+    run_until_reaped(rig, &done, 2);
+    expect_answer(&rig->calls[0], "{\"answer\":2}");
+    expect_answer(&rig->calls[1], "{\"answer\":3}");
+    assert_int_equal(http2_peer_arrivals(rig->peer), 3);
+    assert_int_equal(http2_peer_connections(rig->peer), 1);
     rig_destroy(rig);
 }
 
@@ -530,6 +560,7 @@ int main(void)
         cmocka_unit_test(every_end_on_a_reused_connection),
         cmocka_unit_test(after_every_end_the_next_call_is_answered),
         cmocka_unit_test(the_head_is_that_of_the_final_answer),
+        cmocka_unit_test(a_frame_on_its_way_does_not_end_a_connection),
         cmocka_unit_test(a_connection_is_shared_and_answers_overtake_each_other),
         cmocka_unit_test(a_cancel_leaves_the_other_streams_alone),
         cmocka_unit_test(a_reset_stream_leaves_the_others_alone),
