@@ -176,11 +176,12 @@ static void print(const struct world_counts *counts)
         (unsigned long long)counts->lives, (unsigned long long)counts->openings,
         (unsigned long long)counts->batches, (unsigned long long)counts->commands,
         (unsigned long long)counts->writes, (unsigned long long)counts->passes);
+    const uint64_t under_way = counts->before + counts->after;
     (void)printf(
         "power: a batch was under way in %llu images: %llu without it, %llu with it; run "
         "again %llu times; %llu retries by callers; power off again in %llu openings; %llu "
         "images were like one before\n",
-        (unsigned long long)(counts->before + counts->after), (unsigned long long)counts->before,
+        (unsigned long long)under_way, (unsigned long long)counts->before,
         (unsigned long long)counts->after, (unsigned long long)counts->reruns,
         (unsigned long long)counts->retries, (unsigned long long)counts->recoveries,
         (unsigned long long)counts->same);
