@@ -13,6 +13,9 @@
  *                               unresolved, another's refusal or "not executed" counts as silence.
  *   everything else             silence. Only the current attempt's silence moves the intent on, by
  *                               the recovery table; a late attempt's is noted and no more.
+ *
+ * The provider's number of a payment is kept as soon as its own send has learned it, whatever else
+ * that send has learned: the next one goes on with that object, and questions name it.
  */
 #include "core/decide_internal.h"
 
@@ -350,6 +353,17 @@ static void after_the_end(struct idem_turn *turn)
     idem_turn_case(turn, kind, detail);
 }
 
+/* The send of a payment names the provider's number of it, and none is known yet. */
+static bool brings_number(const struct idem_turn *turn)
+{
+    const struct idem_effect *effect = &turn->intent->effect;
+    const struct idem_evidence *evidence = &turn->command->evidence;
+    bool named = evidence->effect_id.len == 0 || idem_str_equal(evidence->effect_id, effect->id);
+    return idem_effect_kind_makes_payment(effect->kind) && effect->reference.len == 0 &&
+           evidence->reference.len > 0 && named && same_place(effect, evidence) &&
+           own_send(turn) != NULL;
+}
+
 static void weigh(struct idem_turn *turn)
 {
     const struct idem_evidence *evidence = &turn->command->evidence;
@@ -358,6 +372,10 @@ static void weigh(struct idem_turn *turn)
         idem_turn_park(turn, IDEM_CASE_MISMATCH,
                        IDEM_STR("answered by another entry, account or region"));
         return;
+    }
+    if (brings_number(turn)) {
+        idem_turn_write_intent(turn);
+        turn->intent->effect.reference = evidence->reference;
     }
     switch (evidence->outcome) {
     case IDEM_OUTCOME_SUCCESS:

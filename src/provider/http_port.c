@@ -30,6 +30,7 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/bug.h"
 #include "base/currency.h"
@@ -298,6 +299,7 @@ static void call_end(struct http_port *http,
     struct idem_call *call = carrier->call;
 
     evidence_fill(call, carrier->entry->rules, read);
+    explicit_bzero(carrier->request_memory, carrier->request.len); /* The credential is in it. */
     call->carrier = NULL;
     carrier->call = NULL;
     idem_list_push_front(&http->idle, &carrier->node);

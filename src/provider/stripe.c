@@ -8,13 +8,17 @@
  *     create --200--> confirm --200 succeeded, requires_capture--> SUCCESS
  *        |               |--400 402--> look --still payable--> cancel --canceled--> REFUSED_FINAL
  *        |               |--409 5xx, replayed, odd--> look --> what it is; UNKNOWN while open
+ *        |               |                              '--failed, payable--> cancel, as above
  *        |               |--401 403 429--> NOT_EXECUTED
  *        |               '--no answer----> UNKNOWN
  *        |--400 402--> REFUSED_FINAL
  *        '--anything else, also nothing--> NOT_EXECUTED: no confirmation has left
  *
- *     capture, cancel, refund: the same without the first step; after a refusal they look, too, for
- *     an earlier copy may be what it stumbled over.
+ *     look --our payment, our currency--> capture, cancel, refund: as a confirmation; after a
+ *        |                                refusal they look, too, for an earlier copy may be what
+ *        |                                it stumbled over
+ *        |--another, or none--> REFUSED_FINAL: nothing was sent
+ *        '--anything else, also nothing--> NOT_EXECUTED
  *
  * Three things that Stripe says about itself rest under this (docs/stripe.md has the sources): an
  * answer is stored with its key and replayed, a 500 as well, so a replayed answer is old news and
@@ -46,20 +50,25 @@ enum verdict {
 };
 
 #define ANY_TYPE NULL
+#define ANY_CODE NULL
 
 static const struct {
     const char *type; /* Of the error. */
+    const char *code;
     uint16_t status;
     enum verdict verdict;
 } verdicts[] = {
-    { "idempotency_error", 400, VERDICT_CLASH },
-    { "invalid_request_error", 400, VERDICT_REFUSED },
-    { "card_error", 400, VERDICT_REFUSED },
-    { "card_error", 402, VERDICT_REFUSED },
-    { "invalid_request_error", 402, VERDICT_REFUSED },
-    { ANY_TYPE, 401, VERDICT_NOT_EXECUTED },
-    { ANY_TYPE, 403, VERDICT_NOT_EXECUTED },
-    { ANY_TYPE, 429, VERDICT_NOT_EXECUTED }, /* Both the limiter and lock_timeout. */
+    { "idempotency_error", ANY_CODE, 400, VERDICT_CLASH },
+    { "invalid_request_error", ANY_CODE, 400, VERDICT_REFUSED },
+    { "card_error", ANY_CODE, 400, VERDICT_REFUSED },
+    { "card_error", ANY_CODE, 402, VERDICT_REFUSED },
+    { "invalid_request_error", ANY_CODE, 402, VERDICT_REFUSED },
+    { ANY_TYPE, ANY_CODE, 401, VERDICT_NOT_EXECUTED },
+    { ANY_TYPE, ANY_CODE, 403, VERDICT_NOT_EXECUTED },
+    { "rate_limit_error", ANY_CODE, 429, VERDICT_NOT_EXECUTED },
+    { "invalid_request_error", ANY_CODE, 429, VERDICT_NOT_EXECUTED },
+    { ANY_TYPE, "rate_limit", 429, VERDICT_NOT_EXECUTED },
+    { ANY_TYPE, "lock_timeout", 429, VERDICT_NOT_EXECUTED },
 };
 
 /* What a payment intent in this state says about each kind of effect, to whoever asks now. */
@@ -342,6 +351,20 @@ static bool end_of_send(struct reading *reading)
 
 /* Answers to a POST. */
 
+static bool word_fits(const char *wanted, struct idem_str word)
+{
+    return wanted == NULL || idem_str_equal(idem_str_from(wanted), word);
+}
+
+/* The table's word, unless its answer says otherwise in the head. */
+static enum verdict verdict_weigh(const struct reading *reading, enum verdict verdict)
+{
+    bool again =
+        head_says(reading->answer->head, IDEM_STR("Stripe-Should-Retry"), IDEM_STR("true"));
+    bool remembered = verdict == VERDICT_NOT_EXECUTED && is_replayed(reading);
+    return (verdict == VERDICT_REFUSED && again) || remembered ? VERDICT_UNSURE : verdict;
+}
+
 static enum verdict verdict_find(struct reading *reading)
 {
     struct idem_stripe_error error = { .type = no_text };
@@ -355,15 +378,10 @@ static enum verdict verdict_find(struct reading *reading)
     reading->course->so_far.code = error.code;
     reading->course->so_far.message = error.message;
     for (size_t i = 0; i < IDEM_ARRAY_COUNT(verdicts); i++) {
-        bool typed = verdicts[i].type == ANY_TYPE ||
-                     idem_str_equal(idem_str_from(verdicts[i].type), error.type);
-        if (verdicts[i].status != reading->answer->status || !typed) {
-            continue;
+        if (verdicts[i].status == reading->answer->status &&
+            word_fits(verdicts[i].type, error.type) && word_fits(verdicts[i].code, error.code)) {
+            return verdict_weigh(reading, verdicts[i].verdict);
         }
-        bool again =
-            head_says(reading->answer->head, IDEM_STR("Stripe-Should-Retry"), IDEM_STR("true"));
-        return verdicts[i].verdict == VERDICT_REFUSED && again ? VERDICT_UNSURE
-                                                               : verdicts[i].verdict;
     }
     return VERDICT_UNSURE;
 }
@@ -405,12 +423,52 @@ static bool created(struct reading *reading, enum verdict verdict)
     IDEM_UNREACHABLE();
 }
 
+/*
+ * The look at what a capture, cancel or refund is to act on. Its number may be what a person typed,
+ * so it is the payment's own, or nothing is sent.
+ */
+static bool begun(struct reading *reading)
+{
+    struct idem_stripe_error error = { .type = no_text };
+    bool refused = idem_stripe_error_read(&reading->json, reading->buf, &error);
+    bool missing = refused && reading->answer->status == 404;
+    bool read = reading->answer->status == 200 &&
+                idem_stripe_object_read(&reading->json, 0, reading->buf, &reading->object);
+
+    if (!missing && !read) {
+        reading->course->so_far.code = error.code;
+        reading->course->so_far.message = error.message;
+        return end_as(reading, IDEM_OUTCOME_NOT_EXECUTED);
+    }
+    if (read && intent_is_ours(reading) &&
+        idem_str_equal(reading->object.currency, reading->course->effect->currency)) {
+        (void)end_as(reading, IDEM_OUTCOME_NOT_EXECUTED); /* If it never leaves. */
+        return go_on(reading, IDEM_STRIPE_ACT);
+    }
+    reading->course->so_far.code = IDEM_STR("payment_reference_of_another");
+    reading->course->so_far.message =
+        IDEM_STR("Stripe was only asked: that number is not this payment's.");
+    return end_as(reading, IDEM_OUTCOME_REFUSED_FINAL);
+}
+
+/* Replayed: it was done once, and it can have been undone since. */
+static bool is_past(const struct reading *reading)
+{
+    enum idem_effect_kind kind = reading->course->effect->kind;
+    return is_replayed(reading) && reading->found == IDEM_OUTCOME_SUCCESS &&
+           (kind == IDEM_EFFECT_KIND_AUTHORIZE || kind == IDEM_EFFECT_KIND_REFUND);
+}
+
 /* A confirmation, a capture, a cancel, a refund. */
 static bool acted(struct reading *reading, enum verdict verdict)
 {
     switch (verdict) {
     case VERDICT_DONE:
         object_take(reading, 0);
+        if (is_past(reading)) {
+            (void)end_as(reading, IDEM_OUTCOME_UNKNOWN);
+            return go_on(reading, IDEM_STRIPE_LOOK);
+        }
         (void)end_of_send(reading);
         if (reading->found == IDEM_OUTCOME_SUCCESS ||
             (reading->found == IDEM_OUTCOME_PROCESSING && !is_replayed(reading))) {
@@ -443,7 +501,7 @@ static bool canceled(struct reading *reading)
         }
     }
     (void)end_as(reading, IDEM_OUTCOME_UNKNOWN);
-    return go_on(reading, IDEM_STRIPE_LOOK);
+    return go_on(reading, IDEM_STRIPE_LOOK_LAST);
 }
 
 /* Looks. */
@@ -462,16 +520,34 @@ static bool look_take(struct reading *reading)
     return true;
 }
 
+/* Our own payment, and it stands so. */
+static bool payment_stands(const struct reading *reading, enum idem_stripe_status status)
+{
+    return makes_payment(reading) && reading->object.status == status && intent_is_ours(reading) &&
+           idem_str_equal(reading->object.our_id, reading->course->effect->id);
+}
+
+/* Nobody knows what Stripe did, and this is how things stand. A payment that failed is closed. */
+static bool looked(struct reading *reading)
+{
+    if (!look_take(reading)) {
+        return false;
+    }
+    if (payment_stands(reading, IDEM_STRIPE_REQUIRES_METHOD)) {
+        (void)end_as(reading, IDEM_OUTCOME_UNKNOWN);
+        return go_on(reading, IDEM_STRIPE_CANCEL);
+    }
+    return end_of_send(reading);
+}
+
 /* Stripe said no, and this is how things stand: is it over? */
 static bool looked_after_refusal(struct reading *reading)
 {
     if (!look_take(reading)) {
         return false;
     }
-    bool payable = reading->object.status == IDEM_STRIPE_REQUIRES_METHOD ||
-                   reading->object.status == IDEM_STRIPE_REQUIRES_CONFIRMATION;
-    bool own = idem_str_equal(reading->object.our_id, reading->course->effect->id);
-    if (makes_payment(reading) && payable && own && intent_is_ours(reading)) {
+    if (payment_stands(reading, IDEM_STRIPE_REQUIRES_METHOD) ||
+        payment_stands(reading, IDEM_STRIPE_REQUIRES_CONFIRMATION)) {
         return go_on(reading, IDEM_STRIPE_CANCEL);
     }
     enum idem_effect_kind kind = reading->course->effect->kind;
@@ -485,8 +561,8 @@ static bool looked_after_refusal(struct reading *reading)
 /* A question: what it is now is the answer. */
 static bool asked(struct reading *reading)
 {
-    bool searched = makes_payment(reading) && reading->course->step == IDEM_STRIPE_BEGIN &&
-                    reading->course->effect->reference.len == 0;
+    bool unnumbered = makes_payment(reading) && reading->course->effect->reference.len == 0;
+    bool searched = unnumbered && reading->course->step == IDEM_STRIPE_BEGIN;
 
     if (!look_take(reading)) {
         return end_as(reading, IDEM_OUTCOME_UNKNOWN);
@@ -495,8 +571,12 @@ static bool asked(struct reading *reading)
         (void)end_as(reading, IDEM_OUTCOME_UNKNOWN);
         return reading->course->so_far.reference.len > 0 && go_on(reading, IDEM_STRIPE_LOOK);
     }
-    return reading->found == IDEM_OUTCOME_SUCCESS ? end_with_success(reading)
-                                                  : end_as(reading, reading->found);
+    if (reading->found == IDEM_OUTCOME_SUCCESS) {
+        return end_with_success(reading);
+    }
+    /* A search names one of ours. Another may exist, and be what this one is not. */
+    bool counts = !unnumbered || reading->found == IDEM_OUTCOME_PROCESSING;
+    return end_as(reading, counts ? reading->found : IDEM_OUTCOME_UNKNOWN);
 }
 
 static bool closed(struct reading *reading)
@@ -512,13 +592,15 @@ static bool sent(struct reading *reading)
 {
     switch ((enum idem_stripe_step)reading->course->step) {
     case IDEM_STRIPE_BEGIN:
-        return makes_payment(reading) ? created(reading, verdict_find(reading))
-                                      : acted(reading, verdict_find(reading));
+        return makes_payment(reading) ? created(reading, verdict_find(reading)) : begun(reading);
+    case IDEM_STRIPE_ACT:
     case IDEM_STRIPE_CONFIRM:
         return acted(reading, verdict_find(reading));
     case IDEM_STRIPE_CANCEL:
         return canceled(reading);
     case IDEM_STRIPE_LOOK:
+        return looked(reading);
+    case IDEM_STRIPE_LOOK_LAST:
         return look_take(reading) && end_of_send(reading);
     case IDEM_STRIPE_LOOK_REFUSED:
         return looked_after_refusal(reading);

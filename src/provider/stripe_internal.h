@@ -32,11 +32,13 @@ struct idem_stripe_order {
 };
 
 enum idem_stripe_step {
-    IDEM_STRIPE_BEGIN = 0,    /* The call's own request. */
-    IDEM_STRIPE_CONFIRM,      /* Of a payment intent that was just created. */
+    IDEM_STRIPE_BEGIN = 0,    /* The creation; of what acts on a payment: is it ours? A question. */
+    IDEM_STRIPE_ACT,          /* The capture, cancel or refund. */
+    IDEM_STRIPE_CONFIRM,      /* Of a payment intent that was created. */
     IDEM_STRIPE_LOOK,         /* What is it now? */
     IDEM_STRIPE_LOOK_REFUSED, /* The same, after a refusal. */
-    IDEM_STRIPE_CANCEL        /* Of a payment that was refused and could still be paid. */
+    IDEM_STRIPE_CANCEL,       /* Of a payment that failed and could still be paid. */
+    IDEM_STRIPE_LOOK_LAST     /* After a cancel that was not confirmed: there is no second. */
 };
 
 void idem_stripe_encode(const struct idem_effect_order *order, struct idem_buf *buf);

@@ -5,7 +5,8 @@
  *
  *     1                                     a charge or an authorization
  *     1 pi_123 c0000...                     what a capture, cancel or refund acts on: Stripe's
- *                                           number of the payment, and ours
+ *                                           number of the payment, and ours. A person may type the
+ *                                           first, so it is looked at before it is used
  *     0 currency                            nothing can be sent, and why
  *     amount=1000&currency=usd&...          the form of its first request
  *
@@ -43,6 +44,13 @@ bool idem_stripe_id_is_plain(struct idem_str id)
         plain = is_word(id.data[i]);
     }
     return plain;
+}
+
+static bool is_intent_number(struct idem_str id)
+{
+    struct idem_str prefix = IDEM_STR("pi_");
+    return idem_stripe_id_is_plain(id) && id.len > prefix.len &&
+           idem_str_equal(idem_str_slice(id, 0, prefix.len), prefix);
 }
 
 /* Forms. */
@@ -148,7 +156,7 @@ void idem_stripe_encode(const struct idem_effect_order *order, struct idem_buf *
         payment_add(buf, order, wire_amount);
         return;
     }
-    if (!idem_stripe_id_is_plain(order->payment_reference)) {
+    if (!is_intent_number(order->payment_reference)) {
         idem_buf_add(buf, IDEM_STR("0 payment_reference_not_known\n"));
         return;
     }
@@ -318,6 +326,12 @@ static struct plan send_plan(const struct idem_effect *effect,
     IDEM_UNREACHABLE();
 }
 
+/* Before it acts on a payment: the look whether it is that payment. */
+static struct plan payment_plan(const struct idem_stripe_order *order)
+{
+    return (struct plan){ .base = INTENTS, .id = order->intent, .action = "", .harmless = true };
+}
+
 static struct plan plan_make(const struct idem_wire_course *course,
                              const struct idem_stripe_order *order,
                              struct idem_buf *text)
@@ -344,16 +358,23 @@ static struct plan plan_make(const struct idem_wire_course *course,
     if (course->step == IDEM_STRIPE_CANCEL) {
         return cancel;
     }
+    if (course->step == IDEM_STRIPE_ACT) {
+        return send_plan(course->effect, order);
+    }
     if (course->step != IDEM_STRIPE_BEGIN || course->kind == IDEM_CALL_QUERY) {
         return look_plan(course, order, text);
     }
-    return course->kind == IDEM_CALL_CLOSE ? cancel : send_plan(course->effect, order);
+    if (course->kind == IDEM_CALL_CLOSE) {
+        return cancel;
+    }
+    return makes_payment(course->effect->kind) ? send_plan(course->effect, order)
+                                               : payment_plan(order);
 }
 
 /* "This id can no longer succeed": its stored request will never be another. */
 static void refuse(struct idem_wire_course *course, struct idem_str why)
 {
-    if (course->kind != IDEM_CALL_SEND) {
+    if (course->kind == IDEM_CALL_CLOSE) {
         return;
     }
     course->so_far.outcome = IDEM_OUTCOME_REFUSED_FINAL;

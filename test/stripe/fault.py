@@ -87,13 +87,24 @@ pm_card_visa            automatic  MGA  300.01    402  none
 pm_card_visa            automatic  UGX  5000      402  none
 """
 
-# Declined, and then the cancel that follows meets a fault.
+# Declined, and the confirmation or the cancel that follows meets a fault.
 CLOSING = """
-lost-request  402  canceled
-lost-answer   402  canceled
-in-use        402  canceled
-limited       402  canceled
-executed-500  402  canceled
+cancel   lost-request  402  canceled
+cancel   lost-answer   402  canceled
+cancel   in-use        402  canceled
+cancel   limited       402  canceled
+cancel   executed-500  402  canceled
+confirm  executed-500  402  canceled
+"""
+
+# A parked payment, and the number that a person types for it; what is done then, and the operation.
+# None of it may reach Stripe as more than a look. `victim`: a payment of somebody else's.
+TYPED = """
+refund   victim
+refund   by-hand
+refund   pi_none
+capture  victim
+cancel   victim
 """
 
 # After these it must have been sent again; after the others that need not be.
@@ -128,7 +139,9 @@ listen = "127.0.0.1:{self.port}";
 store = "sqlite:{self.directory}/idem.db";
 credentials = (
   {{ principal = "shop"; secret_sha256 = "{sha256_hex(harness.BEARER)}"; role = "merchant";
-    providers = [ "stripe" ]; }}
+    providers = [ "stripe" ]; }},
+  {{ principal = "ops"; secret_sha256 = "{sha256_hex(harness.OPERATOR_BEARER)}";
+    role = "operator"; }}
 );
 providers = (
   {{ entry = "stripe"; adapter = "stripe"; base_url = "http://127.0.0.1:{self.sandbox_port}";
@@ -195,6 +208,8 @@ def play_fault(world, number, row):
     assert executed == int(executions), f"executed {executed} times: {counts}"
     assert all(times <= 1 for _, times in counts.values()), counts
     assert arrived >= 1 + (fault in NOT_EXECUTED), f"arrived {arrived} times: {counts}"
+    if operation == "confirm":
+        assert counts["create"] == [1, 1], f"its number was known, and yet created again: {counts}"
     if ended == "503":
         assert counts["confirm"] == [0, 0], f"a confirmation left: {counts}"
     return counts
@@ -219,8 +234,8 @@ def play_plain(world, number, row):
 
 
 def play_closing(world, number, row):
-    fault, expected, standing = row
-    order_no = f"cancel.{fault}.closing-{number}"
+    operation, fault, expected, standing = row
+    order_no = f"{operation}.{fault}.closing-{number}"
     more = {"provider": "stripe"}
     ended, reply = until_end(lambda: world.pay(f"closing-{number}", order_no,
                                                method="pm_card_chargeDeclined", more=more))
@@ -230,6 +245,34 @@ def play_closing(world, number, row):
     counts = world.told()[order_no]
     assert counts["cancel"][1] == 1 and counts["confirm"][1] == 0, counts
     return counts
+
+
+def play_typed(world, number, row):
+    operation, typed = row
+    more = {"provider": "stripe", "capture": "automatic" if operation == "refund" else "manual"}
+    victim = world.pay(f"victim-{number}", f"plain.victim-{number}", method="pm_card_visa",
+                       more=more)
+    assert victim.status == 201, victim
+    order_no = f"confirm.stored-500.typed-{number}"
+    ended, reply = until_end(
+        lambda: world.pay(f"typed-{number}", order_no, method="pm_card_visa", more=more))
+    assert ended == "parked", reply
+    reference = victim.json()["reference"] if typed == "victim" else typed
+    verdict = {"verdict": "succeeded", "reason": "typed by hand", "reference": reference,
+               "amount": "100.00", "currency": "CNY"}
+    done = world.admin("POST", f"/operations/{reply.json()['id']}/resolve", verdict)
+    assert done.status == 200, done
+    paid = world.pay(f"typed-{number}", order_no, method="pm_card_visa", more=more)
+    assert paid.status == 201, paid
+    ended, reply = until_end(lambda: world.post(
+        paid.header("Location") + PATHS[operation], f"typed-act-{number}", {}))
+    counts = world.told()
+    assert ended == "402", f"ends as {ended}:\n{reply}\n{counts}"
+    for order in (order_no, f"plain.victim-{number}"):
+        assert counts[order][operation] == [0, 0], f"{order}: {counts[order]}"
+    standing = [intent["status"] for intent in world.intents_of(f"plain.victim-{number}")]
+    assert standing == ["succeeded" if operation == "refund" else "requires_capture"], standing
+    return counts[order_no]
 
 
 def play_refunds_in_part(world):
@@ -316,8 +359,10 @@ def main():
     rows = [("fault", line.split()) for line in TABLE.strip().splitlines()]
     rows += [("plain", line.split()) for line in PLAIN.strip().splitlines()]
     rows += [("closing", line.split()) for line in CLOSING.strip().splitlines()]
+    rows += [("typed", line.split()) for line in TYPED.strip().splitlines()]
     rows = [row for row in rows if all(word in " ".join([row[0], *row[1]]) for word in words)]
-    players = {"fault": play_fault, "plain": play_plain, "closing": play_closing}
+    players = {"fault": play_fault, "plain": play_plain, "closing": play_closing,
+               "typed": play_typed}
     world = StripeWorld(idem)
     failed = 0
     print(f"1..{len(rows) + len(CHECKS)}", flush=True)

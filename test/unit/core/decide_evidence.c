@@ -26,6 +26,47 @@ static void not_executed_is_tried_again_while_the_caller_waits(void **state)
     EXPECT_STATE(&scene, "k", "succeeded");
 }
 
+static void the_number_of_a_payment_is_kept_whatever_else_its_send_has_learned(void **state)
+{
+    (void)state;
+    static const enum idem_outcome_kind outcomes[] = {
+        IDEM_OUTCOME_NOT_EXECUTED,
+        IDEM_OUTCOME_UNKNOWN,
+        IDEM_OUTCOME_PROCESSING,
+        IDEM_OUTCOME_NOT_FOUND,
+    };
+    char key[] = "a";
+    for (size_t i = 0; i < IDEM_ARRAY_COUNT(outcomes); i++, key[0]++) {
+        (void)pay(key, "plain");
+        struct idem_command command = scene_evidence(&scene, key, IDEM_SOURCE_SEND, outcomes[i]);
+        command.evidence.reference = IDEM_STR("number-1");
+        (void)scene_run(&scene, &command);
+        EXPECT_TEXT(scene_intent(&scene, key)->row.effect.reference, "number-1");
+    }
+    EXPECT_RELEASE(scene_make_due(&scene, "a"), "send");
+    struct idem_command again = scene_evidence(&scene, "a", IDEM_SOURCE_SEND, IDEM_OUTCOME_UNKNOWN);
+    again.evidence.reference = IDEM_STR("number-2"); /* The first stays. */
+    (void)scene_run(&scene, &again);
+    EXPECT_TEXT(scene_intent(&scene, "a")->row.effect.reference, "number-1");
+}
+
+/* Of another attempt, another effect, another place; a question's, which may have been found. */
+static void a_number_that_is_not_the_sends_own_is_not_kept(void **state)
+{
+    (void)state;
+    (void)pay("k", "plain");
+    for (int what = 0; what < 4; what++) {
+        struct idem_command command = scene_evidence(
+            &scene, "k", what == 0 ? IDEM_SOURCE_QUERY : IDEM_SOURCE_SEND, IDEM_OUTCOME_UNKNOWN);
+        command.evidence.reference = IDEM_STR("number-1");
+        command.evidence.token.bytes[0] ^= what == 1;
+        command.evidence.effect_id = what == 2 ? IDEM_STR("another") : command.evidence.effect_id;
+        command.evidence.account = what == 3 ? IDEM_STR("another") : command.evidence.account;
+        (void)scene_run(&scene, &command);
+        assert_int_equal(scene_intent(&scene, "k")->row.effect.reference.len, 0);
+    }
+}
+
 static void not_executed_is_released_when_the_caller_has_waited_long_enough(void **state)
 {
     (void)state;
@@ -459,6 +500,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         SCENE_TEST(not_executed_is_tried_again_while_the_caller_waits),
+        SCENE_TEST(the_number_of_a_payment_is_kept_whatever_else_its_send_has_learned),
+        SCENE_TEST(a_number_that_is_not_the_sends_own_is_not_kept),
         SCENE_TEST(not_executed_is_released_when_the_caller_has_waited_long_enough),
         SCENE_TEST(the_providers_wish_for_a_pause_releases_at_once_and_is_passed_on),
         SCENE_TEST(not_executed_counts_only_from_the_attempt_that_owns_the_send),

@@ -162,7 +162,8 @@ static void without_a_reference_the_known_one_stays(void **state)
     struct idem_command command = scene_resolve(&scene, "k", IDEM_VERDICT_SUCCEEDED);
     command.resolve.reference = (struct idem_str){ .len = 0 };
     expect_problem(scene_run(&scene, &command), IDEM_PROBLEM_NONE);
-    assert_int_equal(row("k")->effect.reference.len, 0);
+    EXPECT_TEXT(row("k")->effect.reference, "provider-77"); /* As sent. */
+    EXPECT_TEXT(scene_payment(&scene, "k")->reference, "provider-77");
 }
 
 /* ---- it did not happen ---- */

@@ -41,8 +41,12 @@
                                                                 "\"}}"
 #define R(status)               REFUNDED("pi_1", status, REFUND)
 #define NUMBER_2(status, money) INTENT("pi_2", status, money, "manual", OURS(AUTHORIZE))
-#define LIST(more, data)        "{\"object\":\"list\",\"has_more\":" more ",\"data\":[" data "]}"
-#define ERROR(type, more)       "{\"error\":{\"type\":\"" type "\",\"message\":\"m\"" more "}}"
+#define IN_USD                                                                      \
+    "{\"id\":\"pi_1\",\"object\":\"payment_intent\",\"status\":\"succeeded\"," PAID \
+    ",\"currency\":\"usd\",\"created\":1764400000,"                                 \
+    "\"capture_method\":\"manual\",\"metadata\":{" OURS(AUTHORIZE) "}}"
+#define LIST(more, data)  "{\"object\":\"list\",\"has_more\":" more ",\"data\":[" data "]}"
+#define ERROR(type, more) "{\"error\":{\"type\":\"" type "\",\"message\":\"m\"" more "}}"
 
 #define INVALID  ERROR("invalid_request_error", ",\"code\":\"odd\"")
 #define DECLINED ERROR("card_error", ",\"code\":\"card_declined\",\"decline_code\":\"no\"")
@@ -51,15 +55,18 @@
 #define REPLAYED "Request-Id: r\nIDEMPOTENT-REPLAYED:true\n"
 
 #define BEGIN   IDEM_STRIPE_BEGIN
+#define ACT     IDEM_STRIPE_ACT
 #define CONFIRM IDEM_STRIPE_CONFIRM
 #define LOOK    IDEM_STRIPE_LOOK
 #define REFUSED IDEM_STRIPE_LOOK_REFUSED
 #define CLOSING IDEM_STRIPE_CANCEL
+#define LAST    IDEM_STRIPE_LOOK_LAST
 
 /*
- * Kind and call ("c" send of a charge, "c?" question, "c!" close), step, answer; and what holds
- * then: S success, R refused, N not executed, P processing, 0 not found, C closed, ? unknown,
- * followed by the next step: confirm, look, refusal looked at, cancel; or a point.
+ * Kind and call ("c" send of a charge, "c?" question, "c#" the same with Stripe's number known
+ * before, "c!" close), step, answer; and what holds then: S success, R refused, N not executed,
+ * P processing, 0 not found, C closed, ? unknown, followed by the next step: act, confirm, look,
+ * refusal looked at, cancel, last look; or a point.
  */
 static const struct {
     const char *call;
@@ -130,6 +137,15 @@ static const struct {
     { "c", CONFIRM, 429, "", INVALID, "N ." },
     { "c", CONFIRM, 429, "", ERROR("rate_limit_error", ",\"code\":\"lock_timeout\""), "N ." },
     { "c", CONFIRM, 429, NOT_SO, INVALID, "N ." },
+    { "c", CONFIRM, 429, "", ERROR("api_error", ",\"code\":\"rate_limit\""), "N ." },
+    { "c", CONFIRM, 429, "", ERROR("api_error", ",\"code\":\"lock_timeout\""), "N ." },
+    { "c", CONFIRM, 429, "", ERROR("api_error", ""), "? look" },
+    { "c", CONFIRM, 429, "", ERROR("card_error", ",\"code\":\"card_declined\""), "? look" },
+    { "c", CONFIRM, 429, REPLAYED, INVALID, "? look" },
+    { "c", CONFIRM, 401, REPLAYED, INVALID, "? look" },
+    { "c", CONFIRM, 403, REPLAYED, INVALID, "? look" },
+    { "a", CONFIRM, 200, REPLAYED, A("requires_capture", HELD), "? look" },
+    { "a", CONFIRM, 200, REPLAYED, A("succeeded", PAID), "? look" },
     { "c", CONFIRM, 429, "", "<html>", "? look" },
     { "c", CONFIRM, 401, "", "{}", "? look" },
     { "c", CONFIRM, 404, "", INVALID, "? look" },
@@ -146,7 +162,13 @@ static const struct {
     { "c", LOOK, 200, "", C("processing", OPEN), "P ." },
     { "c", LOOK, 200, "", C("requires_action", OPEN), "P ." },
     { "c", LOOK, 200, "", C("requires_confirmation", OPEN), "? ." },
-    { "c", LOOK, 200, "", C("requires_payment_method", OPEN), "? ." },
+    { "c", LOOK, 200, "", C("requires_payment_method", OPEN), "? cancel" },
+    { "a", LOOK, 200, "", A("requires_payment_method", OPEN), "? cancel" },
+    { "c", LOOK, 200, "",
+      INTENT("pi_2", "requires_payment_method", OPEN, "automatic", OURS(CHARGE)), "? ." },
+    { "c", LOOK, 200, "", INTENT("pi_1", "requires_payment_method", OPEN, "automatic", OURS(OTHER)),
+      "? ." },
+    { "a", LOOK, 200, "", A("canceled", OPEN), "R ." },
     { "c", LOOK, 200, "", C("canceled", OPEN), "R ." },
     { "c", LOOK, 200, "", C("canceled", PAID), "? ." },
     { "c", LOOK, 404, "", INVALID, "? ." },
@@ -165,28 +187,54 @@ static const struct {
     { "c", REFUSED, 200, "", C("canceled", OPEN), "R ." },
     { "c", REFUSED, 500, "", "", "? ." },
     { "c", CLOSING, 200, "", C("canceled", OPEN), "R ." },
-    { "c", CLOSING, 200, "", C("canceled", PAID), "? look" },
-    { "c", CLOSING, 200, "", C("requires_payment_method", OPEN), "? look" },
-    { "c", CLOSING, 200, "", C("succeeded", PAID), "? look" },
-    { "c", CLOSING, 400, "", INVALID, "? look" },
-    { "c", CLOSING, 429, "", INVALID, "? look" },
-    { "c", CLOSING, 500, "", "", "? look" },
+    { "c", CLOSING, 200, "", C("canceled", PAID), "? last" },
+    { "c", CLOSING, 200, "", C("requires_payment_method", OPEN), "? last" },
+    { "c", CLOSING, 200, "", C("succeeded", PAID), "? last" },
+    { "c", CLOSING, 400, "", INVALID, "? last" },
+    { "c", CLOSING, 429, "", INVALID, "? last" },
+    { "c", CLOSING, 500, "", "", "? last" },
+    { "c", LAST, 200, "", C("requires_payment_method", OPEN), "? ." },
+    { "c", LAST, 200, "", C("succeeded", PAID), "S ." },
+    { "c", LAST, 200, "", C("canceled", OPEN), "R ." },
+    { "c", LAST, 500, "", "", "? ." },
+
+    /* Is it the payment that is to be captured, canceled, refunded? */
+    { "k", BEGIN, 200, "", A("requires_capture", HELD), "N act" },
+    { "k", BEGIN, 200, "", C("requires_capture", HELD), "R ." },
+    { "k", BEGIN, 200, "", INTENT("pi_1", "requires_capture", HELD, "manual", ""), "R ." },
+    { "k", BEGIN, 200, "", NUMBER_2("requires_capture", HELD), "R ." },
+    { "k", BEGIN, 200, "", IN_USD, "R ." },
+    { "k", BEGIN, 200, "", R("succeeded"), "R ." },
+    { "k", BEGIN, 404, "", INVALID, "R ." },
+    { "k", BEGIN, 404, "", "<html>", "N ." },
+    { "k", BEGIN, 200, "", "<html>", "N ." },
+    { "k", BEGIN, 401, "", INVALID, "N ." },
+    { "k", BEGIN, 400, "", INVALID, "N ." },
+    { "k", BEGIN, 429, "", INVALID, "N ." },
+    { "k", BEGIN, 500, "", "", "N ." },
+    { "v", BEGIN, 200, "", A("requires_capture", HELD), "N act" },
+    { "v", BEGIN, 200, "", C("requires_capture", HELD), "R ." },
+    { "r", BEGIN, 200, "", A("succeeded", PAID), "N act" },
+    { "r", BEGIN, 200, "", C("succeeded", PAID), "R ." },
+    { "r", BEGIN, 200, "", IN_USD, "R ." },
+    { "r", BEGIN, 404, "", INVALID, "R ." },
+    { "r", BEGIN, 503, "", INVALID, "N ." },
 
     /* Captures. */
-    { "k", BEGIN, 200, "", K("succeeded", PAID), "S ." },
-    { "k", BEGIN, 200, "", K("succeeded", SUMS("10000", "1", "0")), "S ." },
-    { "k", BEGIN, 200, "", K("processing", HELD), "P ." },
-    { "k", BEGIN, 200, "", K("requires_capture", HELD), "? look" },
-    { "k", BEGIN, 200, "", A("succeeded", PAID), "S ." }, /* Named as the payment's own. */
-    { "k", BEGIN, 200, "", C("succeeded", PAID), "? look" },
-    { "k", BEGIN, 200, "", NUMBER_2("succeeded", PAID), "? look" },
-    { "k", BEGIN, 400, "", INVALID, "? refusal" },
-    { "k", BEGIN, 402, "", DECLINED, "? refusal" },
-    { "k", BEGIN, 404, "", INVALID, "? look" },
-    { "k", BEGIN, 409, "", ERROR("idempotency_error", ""), "? look" },
-    { "k", BEGIN, 429, "", INVALID, "N ." },
-    { "k", BEGIN, 401, "", INVALID, "N ." },
-    { "k", BEGIN, 500, REPLAYED, ERROR("api_error", ""), "? look" },
+    { "k", ACT, 200, "", K("succeeded", PAID), "S ." },
+    { "k", ACT, 200, "", K("succeeded", SUMS("10000", "1", "0")), "S ." },
+    { "k", ACT, 200, "", K("processing", HELD), "P ." },
+    { "k", ACT, 200, "", K("requires_capture", HELD), "? look" },
+    { "k", ACT, 200, "", A("succeeded", PAID), "S ." }, /* Named as the payment's own. */
+    { "k", ACT, 200, "", C("succeeded", PAID), "? look" },
+    { "k", ACT, 200, "", NUMBER_2("succeeded", PAID), "? look" },
+    { "k", ACT, 400, "", INVALID, "? refusal" },
+    { "k", ACT, 402, "", DECLINED, "? refusal" },
+    { "k", ACT, 404, "", INVALID, "? look" },
+    { "k", ACT, 409, "", ERROR("idempotency_error", ""), "? look" },
+    { "k", ACT, 429, "", INVALID, "N ." },
+    { "k", ACT, 401, "", INVALID, "N ." },
+    { "k", ACT, 500, REPLAYED, ERROR("api_error", ""), "? look" },
     { "k", LOOK, 200, "", K("succeeded", PAID), "S ." },
     { "k", LOOK, 200, "", A("requires_capture", HELD), "? ." },
     { "k", LOOK, 200, "", A("canceled", OPEN), "R ." },
@@ -196,14 +244,14 @@ static const struct {
     { "k", REFUSED, 200, "", A("requires_payment_method", OPEN), "? ." },
 
     /* Cancels of an authorization. */
-    { "v", BEGIN, 200, "", A("canceled", OPEN), "S ." },
-    { "v", BEGIN, 200, "", A("requires_capture", HELD), "? look" },
-    { "v", BEGIN, 200, "", NUMBER_2("canceled", OPEN), "? look" },
-    { "v", BEGIN, 200, "", INTENT("pi_1", "canceled", OPEN, "manual", OURS(OTHER)), "? look" },
-    { "v", BEGIN, 400, "", INVALID, "? refusal" },
-    { "v", BEGIN, 409, "", ERROR("idempotency_error", ""), "? look" },
-    { "v", BEGIN, 429, "", INVALID, "N ." },
-    { "v", BEGIN, 500, "", "", "? look" },
+    { "v", ACT, 200, "", A("canceled", OPEN), "S ." },
+    { "v", ACT, 200, "", A("requires_capture", HELD), "? look" },
+    { "v", ACT, 200, "", NUMBER_2("canceled", OPEN), "? look" },
+    { "v", ACT, 200, "", INTENT("pi_1", "canceled", OPEN, "manual", OURS(OTHER)), "? look" },
+    { "v", ACT, 400, "", INVALID, "? refusal" },
+    { "v", ACT, 409, "", ERROR("idempotency_error", ""), "? look" },
+    { "v", ACT, 429, "", INVALID, "N ." },
+    { "v", ACT, 500, "", "", "? look" },
     { "v", LOOK, 200, "", A("canceled", OPEN), "S ." },
     { "v", LOOK, 200, "", A("requires_capture", HELD), "? ." },
     { "v", LOOK, 200, "", A("succeeded", PAID), "R ." },
@@ -212,25 +260,29 @@ static const struct {
     { "v", REFUSED, 200, "", A("requires_capture", HELD), "? ." },
 
     /* Refunds. */
-    { "r", BEGIN, 200, "", R("succeeded"), "S ." },
-    { "r", BEGIN, 200, "", R("pending"), "P ." },
-    { "r", BEGIN, 200, REPLAYED, R("pending"), "P look" },
-    { "r", BEGIN, 200, "", R("requires_action"), "P ." },
-    { "r", BEGIN, 200, "", R("failed"), "R look" },
-    { "r", BEGIN, 200, "", R("canceled"), "R look" },
-    { "r", BEGIN, 200, "", R("processing"), "? look" },
-    { "r", BEGIN, 200, "", R("new"), "? look" },
-    { "r", BEGIN, 200, "", A("succeeded", PAID), "? look" },
-    { "r", BEGIN, 200, "", REFUNDED("pi_2", "succeeded", REFUND), "? look" },
-    { "r", BEGIN, 200, "", REFUNDED("pi_1", "succeeded", OTHER), "S ." }, /* Told as the other's. */
-    { "r", BEGIN, 200, "", REFUNDED("pi_1", "failed", OTHER), "? look" },
-    { "r", BEGIN, 200, "", REFUNDED("pi_1", "succeeded", ""), "? look" },
-    { "r", BEGIN, 400, "", INVALID, "? refusal" },
-    { "r", BEGIN, 402, "", DECLINED, "? refusal" },
-    { "r", BEGIN, 409, "", ERROR("idempotency_error", ""), "? look" },
-    { "r", BEGIN, 429, "", INVALID, "N ." },
-    { "r", BEGIN, 500, "", "", "? look" },
+    { "r", ACT, 200, "", R("succeeded"), "S ." },
+    { "r", ACT, 200, "", R("pending"), "P ." },
+    { "r", ACT, 200, REPLAYED, R("pending"), "P look" },
+    { "r", ACT, 200, REPLAYED, R("succeeded"), "? look" },
+    { "k", ACT, 200, REPLAYED, K("succeeded", PAID), "S ." },
+    { "v", ACT, 200, REPLAYED, A("canceled", OPEN), "S ." },
+    { "r", ACT, 200, "", R("requires_action"), "P ." },
+    { "r", ACT, 200, "", R("failed"), "R look" },
+    { "r", ACT, 200, "", R("canceled"), "R look" },
+    { "r", ACT, 200, "", R("processing"), "? look" },
+    { "r", ACT, 200, "", R("new"), "? look" },
+    { "r", ACT, 200, "", A("succeeded", PAID), "? look" },
+    { "r", ACT, 200, "", REFUNDED("pi_2", "succeeded", REFUND), "? look" },
+    { "r", ACT, 200, "", REFUNDED("pi_1", "succeeded", OTHER), "S ." }, /* Told as the other's. */
+    { "r", ACT, 200, "", REFUNDED("pi_1", "failed", OTHER), "? look" },
+    { "r", ACT, 200, "", REFUNDED("pi_1", "succeeded", ""), "? look" },
+    { "r", ACT, 400, "", INVALID, "? refusal" },
+    { "r", ACT, 402, "", DECLINED, "? refusal" },
+    { "r", ACT, 409, "", ERROR("idempotency_error", ""), "? look" },
+    { "r", ACT, 429, "", INVALID, "N ." },
+    { "r", ACT, 500, "", "", "? look" },
     { "r", LOOK, 200, "", R("succeeded"), "S ." },
+    { "r", LOOK, 200, "", R("failed"), "R ." },
     { "r", LOOK, 200, "", LIST("false", R("succeeded")), "S ." },
     { "r", LOOK, 200, "", LIST("false", ""), "? ." },
     { "r", REFUSED, 200, "", LIST("false", R("succeeded")), "S ." },
@@ -250,14 +302,20 @@ static const struct {
     { "c?", LOOK, 200, "", LIST("false", ""), "? ." },
     { "c?", LOOK, 200, "", C("processing", OPEN), "P ." },
     { "c?", LOOK, 200, "", C("requires_action", OPEN), "P ." },
-    { "c?", LOOK, 200, "", C("requires_confirmation", OPEN), "0 ." },
+    { "c?", LOOK, 200, "", C("requires_confirmation", OPEN), "? ." },
+    { "c#", BEGIN, 200, "", C("requires_confirmation", OPEN), "0 ." },
     { "c?", LOOK, 200, "", C("requires_payment_method", OPEN), "? ." },
-    { "c?", LOOK, 200, "", C("canceled", OPEN), "C ." },
+    { "c?", LOOK, 200, "", C("canceled", OPEN), "? ." },
+    { "c#", BEGIN, 200, "", C("canceled", OPEN), "C ." },
+    { "c#", BEGIN, 200, "", C("succeeded", PAID), "S ." },
+    { "c#", BEGIN, 200, "", C("processing", OPEN), "P ." },
+    { "c#", BEGIN, 200, "", C("requires_payment_method", OPEN), "? ." },
     { "c?", LOOK, 200, "", C("canceled", PAID), "? ." },
     { "c?", LOOK, 200, "", C("new_status", OPEN), "? ." },
     { "a?", LOOK, 200, "", A("requires_capture", HELD), "S ." },
     { "a?", LOOK, 200, "", A("succeeded", SUMS("10000", "1", "0")), "S ." },
-    { "a?", LOOK, 200, "", A("canceled", OPEN), "C ." },
+    { "a?", LOOK, 200, "", A("canceled", OPEN), "? ." },
+    { "a#", BEGIN, 200, "", A("canceled", OPEN), "C ." },
     { "c?", LOOK, 404, "", INVALID, "? ." },
     { "c?", LOOK, 401, "", INVALID, "? ." },
     { "k?", BEGIN, 200, "", K("succeeded", PAID), "S ." },
@@ -290,10 +348,9 @@ static const char outcome_letters[IDEM_OUTCOME_COUNT] = {
 };
 
 static const char *const step_words[] = {
-    [IDEM_STRIPE_CONFIRM] = "confirm",
-    [IDEM_STRIPE_LOOK] = "look",
-    [IDEM_STRIPE_LOOK_REFUSED] = "refusal",
-    [IDEM_STRIPE_CANCEL] = "cancel",
+    [IDEM_STRIPE_ACT] = "act",       [IDEM_STRIPE_CONFIRM] = "confirm",
+    [IDEM_STRIPE_LOOK] = "look",     [IDEM_STRIPE_LOOK_REFUSED] = "refusal",
+    [IDEM_STRIPE_CANCEL] = "cancel", [IDEM_STRIPE_LOOK_LAST] = "last",
 };
 
 static enum idem_call_kind call_of(const char *text)
@@ -301,14 +358,14 @@ static enum idem_call_kind call_of(const char *text)
     if (text[1] == '\0') {
         return IDEM_CALL_SEND;
     }
-    return text[1] == '?' ? IDEM_CALL_QUERY : IDEM_CALL_CLOSE;
+    return text[1] == '!' ? IDEM_CALL_CLOSE : IDEM_CALL_QUERY;
 }
 
 static void scene_for(struct scene *scene, const char *call, unsigned step)
 {
     scene_fill(scene, idem_effect_kind_from_letter(call[0]));
     scene_call(scene, call_of(call), step);
-    if (call_of(call) == IDEM_CALL_CLOSE) {
+    if (call[1] == '!' || call[1] == '#') {
         scene->effect.reference = IDEM_STR("pi_1");
     }
 }
@@ -401,10 +458,10 @@ static void a_success_is_told_with_the_sum_that_moved(void **state)
     expect_success("a", CONFIRM, A("requires_capture", SUMS("10000", "0", "8000")), AUTHORIZE,
                    8000);
     expect_success("a?", LOOK, A("succeeded", SUMS("10000", "1", "0")), AUTHORIZE, 10000);
-    expect_success("k", BEGIN, K("succeeded", SUMS("10000", "1", "0")), CAPTURE, 1);
-    expect_success("k", BEGIN, A("succeeded", PAID), AUTHORIZE, 10000); /* Another captured it. */
-    expect_success("v", BEGIN, A("canceled", OPEN), CANCEL, 10000);
-    expect_success("r", BEGIN, R("succeeded"), REFUND, 10000);
+    expect_success("k", ACT, K("succeeded", SUMS("10000", "1", "0")), CAPTURE, 1);
+    expect_success("k", ACT, A("succeeded", PAID), AUTHORIZE, 10000); /* Another captured it. */
+    expect_success("v", ACT, A("canceled", OPEN), CANCEL, 10000);
+    expect_success("r", ACT, R("succeeded"), REFUND, 10000);
 }
 
 /* The words of the refusal stay, over the look and the cancel that follow it. */
@@ -517,7 +574,7 @@ static void no_damage_makes_a_success_of_other_money(void **state)
         { "c?", LOOK, C("succeeded", PAID) },
         { "c?", LOOK, C("processing", OPEN) },
         { "a", CONFIRM, A("requires_capture", HELD) },
-        { "k", BEGIN, K("succeeded", PAID) },
+        { "k", ACT, K("succeeded", PAID) },
         { "v", LOOK, A("canceled", OPEN) },
         { "r?", BEGIN, LIST("false", R("succeeded")) },
     };

@@ -50,9 +50,14 @@ static void what_is_stored_are_these_bytes(void **state)
     scene_encode(&scene);
     EXPECT_TEXT(scene.effect.request, "0 amount_or_currency_not_supported\n");
     scene_fill(&scene, IDEM_EFFECT_KIND_REFUND);
-    scene.order.payment_reference = IDEM_STR("pi_1/../x");
-    scene_encode(&scene);
-    EXPECT_TEXT(scene.effect.request, "0 payment_reference_not_known\n");
+    static const char *const others[] = {
+        "pi_1/../x", "", "pi_", "pi1", "ch_1", "PI_1", "by-hand"
+    };
+    for (size_t i = 0; i < IDEM_ARRAY_COUNT(others); i++) { /* As a person may type it. */
+        scene.order.payment_reference = idem_str_from(others[i]);
+        scene_encode(&scene);
+        EXPECT_TEXT(scene.effect.request, "0 payment_reference_not_known\n");
+    }
 }
 
 static void the_longest_order_fits_the_stored_request(void **state)
@@ -139,24 +144,31 @@ static void each_step_has_its_request(void **state)
                    "*POST /v1/payment_intents/pi_7/cancel key=" CHARGE "-cancel ");
 
     scene_fill(&scene, IDEM_EFFECT_KIND_CAPTURE);
-    expect_request(&scene, IDEM_CALL_SEND, IDEM_STRIPE_BEGIN,
+    expect_request(&scene, IDEM_CALL_SEND, IDEM_STRIPE_BEGIN, "*GET /v1/payment_intents/pi_1 ");
+    expect_request(&scene, IDEM_CALL_SEND, IDEM_STRIPE_ACT,
                    "POST /v1/payment_intents/pi_1/capture key=" CAPTURE
                    " amount_to_capture=10000&metadata%5Bidem_capture%5D=" CAPTURE);
     expect_request(&scene, IDEM_CALL_QUERY, IDEM_STRIPE_BEGIN, "*GET /v1/payment_intents/pi_1 ");
 
     scene_fill(&scene, IDEM_EFFECT_KIND_CANCEL);
-    expect_request(&scene, IDEM_CALL_SEND, IDEM_STRIPE_BEGIN,
+    expect_request(&scene, IDEM_CALL_SEND, IDEM_STRIPE_BEGIN, "*GET /v1/payment_intents/pi_1 ");
+    expect_request(&scene, IDEM_CALL_SEND, IDEM_STRIPE_ACT,
                    "POST /v1/payment_intents/pi_1/cancel key=" CANCEL " ");
     expect_request(&scene, IDEM_CALL_CLOSE, IDEM_STRIPE_BEGIN, "nothing");
 
     scene_fill(&scene, IDEM_EFFECT_KIND_REFUND);
+    expect_request(&scene, IDEM_CALL_SEND, IDEM_STRIPE_BEGIN, "*GET /v1/payment_intents/pi_1 ");
+    expect_request(&scene, IDEM_CALL_SEND, IDEM_STRIPE_ACT,
+                   "POST /v1/refunds key=" REFUND
+                   " amount=10000&payment_intent=pi_1&metadata%5Bidem_id%5D=" REFUND
+                   "&metadata%5Bidem_payment%5D=" AUTHORIZE "&metadata%5Border_no%5D=o%2F1");
     expect_request(&scene, IDEM_CALL_QUERY, IDEM_STRIPE_BEGIN,
                    "*GET /v1/refunds?limit=10&payment_intent=pi_1 ");
     scene.effect.reference = IDEM_STR("re_1");
     expect_request(&scene, IDEM_CALL_QUERY, IDEM_STRIPE_BEGIN, "*GET /v1/refunds/re_1 ");
 }
 
-static void the_creation_is_harmless_and_nothing_else_that_acts(void **state)
+static void what_begins_a_send_is_harmless_and_nothing_that_acts_on_money(void **state)
 {
     (void)state;
     for (unsigned kind = IDEM_EFFECT_KIND_CHARGE; kind < IDEM_EFFECT_KIND_COUNT; kind++) {
@@ -164,12 +176,15 @@ static void the_creation_is_harmless_and_nothing_else_that_acts(void **state)
         struct idem_buf buf;
         struct idem_wire_request request = { .header_count = 0 };
         scene_fill(&scene, (enum idem_effect_kind)kind);
-        scene_call(&scene, IDEM_CALL_SEND, IDEM_STRIPE_BEGIN);
-        idem_buf_init(&buf, scene.text, sizeof(scene.text));
-        assert_true(
-            idem_stripe_adapter.steps->request(&scene.course, IDEM_STR("sk"), &buf, &request));
-        assert_int_equal(request.harmless,
-                         idem_effect_kind_makes_payment((enum idem_effect_kind)kind));
+        bool pays = idem_effect_kind_makes_payment((enum idem_effect_kind)kind);
+        for (int acts = 0; acts < 2; acts++) {
+            unsigned second = pays ? IDEM_STRIPE_CONFIRM : IDEM_STRIPE_ACT;
+            scene_call(&scene, IDEM_CALL_SEND, acts ? second : IDEM_STRIPE_BEGIN);
+            idem_buf_init(&buf, scene.text, sizeof(scene.text));
+            assert_true(
+                idem_stripe_adapter.steps->request(&scene.course, IDEM_STR("sk"), &buf, &request));
+            assert_int_equal(request.harmless, !acts);
+        }
     }
 }
 
@@ -185,7 +200,10 @@ static void what_cannot_be_sent_is_refused_without_a_request(void **state)
     assert_int_equal(scene.course.so_far.outcome, IDEM_OUTCOME_REFUSED_FINAL);
     EXPECT_TEXT(scene.course.so_far.effect_id, CHARGE);
     EXPECT_TEXT(scene.course.so_far.code, "amount_or_currency_not_supported");
-    expect_request(&scene, IDEM_CALL_QUERY, IDEM_STRIPE_BEGIN, "nothing");
+    expect_request(&scene, IDEM_CALL_QUERY, IDEM_STRIPE_BEGIN, "nothing"); /* As the send. */
+    assert_int_equal(scene.course.so_far.outcome, IDEM_OUTCOME_REFUSED_FINAL);
+    EXPECT_TEXT(scene.course.so_far.effect_id, CHARGE);
+    expect_request(&scene, IDEM_CALL_CLOSE, IDEM_STRIPE_BEGIN, "nothing");
     assert_int_equal(scene.course.so_far.outcome, IDEM_OUTCOME_UNKNOWN);
 
     static const char *const unreadable[] = { "", "2\nx", "1 pi/1 x\n", "0 ", "{}" };
@@ -205,8 +223,8 @@ static void nothing_is_promised_that_stripe_does_not(void **state)
         const struct idem_capability *capability = &promises->capability[kind];
         bool pays = idem_effect_kind_makes_payment((enum idem_effect_kind)kind);
         assert_int_equal(capability->dedup_window_us - capability->dedup_margin_us,
-                         23 * 3600 * IDEM_US_PER_SECOND);
-        assert_int_equal(capability->dedup_window_us, 24 * 3600 * IDEM_US_PER_SECOND);
+                         INT64_C(23) * 3600 * IDEM_US_PER_SECOND);
+        assert_int_equal(capability->dedup_window_us, INT64_C(24) * 3600 * IDEM_US_PER_SECOND);
         assert_int_equal(capability->close_is_final, pays);
     }
     assert_int_equal(promises->partial_capture, IDEM_PARTIAL_ONCE);
@@ -221,7 +239,7 @@ int main(void)
         cmocka_unit_test(what_is_stored_are_these_bytes),
         cmocka_unit_test(the_longest_order_fits_the_stored_request),
         cmocka_unit_test(each_step_has_its_request),
-        cmocka_unit_test(the_creation_is_harmless_and_nothing_else_that_acts),
+        cmocka_unit_test(what_begins_a_send_is_harmless_and_nothing_that_acts_on_money),
         cmocka_unit_test(what_cannot_be_sent_is_refused_without_a_request),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -56,7 +56,8 @@ void scene_call(struct scene *scene, enum idem_call_kind call, unsigned step)
         },
     };
     if (step != IDEM_STRIPE_BEGIN) { /* Something has been said before, and it was no end. */
-        bool sent = step != IDEM_STRIPE_CONFIRM && call == IDEM_CALL_SEND;
+        bool first = step == IDEM_STRIPE_CONFIRM || step == IDEM_STRIPE_ACT;
+        bool sent = !first && call == IDEM_CALL_SEND;
         scene->course.so_far.outcome = sent ? IDEM_OUTCOME_UNKNOWN : scene->course.so_far.outcome;
     }
     if (step != IDEM_STRIPE_BEGIN && idem_effect_kind_makes_payment(scene->effect.kind)) {
