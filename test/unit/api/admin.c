@@ -195,7 +195,7 @@ static void an_operation_is_shown_whole(void **state)
     assert_non_null(strstr(answer,
                            "\",\"kind\":\"charge\",\"provider\":\"sandbox\",\"account\":"
                            "\"main\",\"region\":\"eu\",\"amount\":\"100.00\",\"currency\":"
-                           "\"CNY\",\"reference\":null},\"cases\":[]}\n"));
+                           "\"CNY\",\"reference\":\"REF-1\"},\"cases\":[]}\n"));
     assert_null(strstr(answer, "k1"));
     EXPECT_TEXT(verdict("GET /v1/admin/operations/" ID_1 " HTTP/1.1" ROOT), "404 not-found");
 }
