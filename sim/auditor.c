@@ -215,11 +215,12 @@ static void check_not_executed(struct sim_auditor *auditor,
                                struct sim_book *book,
                                const struct sim_request *request)
 {
+    bool again = is_claimed_again(auditor, book, request);
     check_not_open(auditor, book, request, "not executed");
-    if (book->executions != 0 && !book->excused && !is_claimed_again(auditor, book, request)) {
+    if (book->executions != 0 && !book->excused && !again) {
         violation(auditor, "P3: %s was told \"not executed\", and the ledger has it", key_of(book));
     }
-    book->released = book->waiting == 0;
+    book->released = book->waiting == 0 && !again;
 }
 
 static void check_reused(struct sim_auditor *auditor,
