@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "base/attr.h"
+#include "base/bug.h"
 #include "core/credential.h"
 #include "core/event.h"
 #include "core/intent.h"
@@ -268,4 +269,35 @@ void idem_table_text_keep(const struct idem_table *table, void *row, struct idem
             *text = idem_buf_keep(buf, *text);
         }
     }
+}
+
+static bool u32_is_ours(const struct idem_column *column, int64_t value)
+{
+    int64_t limit = column->limit == 0 ? (int64_t)UINT32_MAX + 1 : column->limit;
+    return value >= column->first && value < limit;
+}
+
+bool idem_column_read_number(const struct idem_column *column, int64_t value, void *at)
+{
+    switch (column->kind) {
+    case IDEM_COLUMN_I64:
+        *(int64_t *)at = value;
+        return true;
+    case IDEM_COLUMN_U32:
+        *(uint32_t *)at = (uint32_t)value;
+        return u32_is_ours(column, value);
+    case IDEM_COLUMN_U16:
+        *(uint16_t *)at = (uint16_t)value;
+        return value >= 0 && value <= UINT16_MAX;
+    case IDEM_COLUMN_BOOL:
+        *(bool *)at = value != 0;
+        return value == 0 || value == 1;
+    case IDEM_COLUMN_BYTES_16:
+    case IDEM_COLUMN_BYTES_32:
+    case IDEM_COLUMN_TEXT:
+    case IDEM_COLUMN_NONE:
+    case IDEM_COLUMN_KIND_COUNT:
+        break;
+    }
+    IDEM_UNREACHABLE();
 }

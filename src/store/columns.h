@@ -59,4 +59,7 @@ size_t idem_table_text_size(const struct idem_table *table, const void *row);
 /* Copies all text of `row` into `buf` and lets the row point there. */
 void idem_table_text_keep(const struct idem_table *table, void *row, struct idem_buf *buf);
 
+/* Puts what a store has found at `at`, the column's place. False: it is no value that we wrote. */
+bool idem_column_read_number(const struct idem_column *column, int64_t value, void *at);
+
 #endif /* IDEM_STORE_COLUMNS_H */

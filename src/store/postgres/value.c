@@ -46,37 +46,6 @@ bool idem_postgres_bytes(const PGresult *result, int row, int column, void *ret_
     return true;
 }
 
-static bool u32_is_ours(const struct idem_column *column, int64_t value)
-{
-    int64_t limit = column->limit == 0 ? (int64_t)UINT32_MAX + 1 : column->limit;
-    return value >= column->first && value < limit;
-}
-
-static bool number_read(const struct idem_column *column, int64_t value, void *at)
-{
-    switch (column->kind) {
-    case IDEM_COLUMN_I64:
-        *(int64_t *)at = value;
-        return true;
-    case IDEM_COLUMN_U32:
-        *(uint32_t *)at = (uint32_t)value;
-        return u32_is_ours(column, value);
-    case IDEM_COLUMN_U16:
-        *(uint16_t *)at = (uint16_t)value;
-        return value >= 0 && value <= UINT16_MAX;
-    case IDEM_COLUMN_BOOL:
-        *(bool *)at = value != 0;
-        return value == 0 || value == 1;
-    case IDEM_COLUMN_BYTES_16:
-    case IDEM_COLUMN_BYTES_32:
-    case IDEM_COLUMN_TEXT:
-    case IDEM_COLUMN_NONE:
-    case IDEM_COLUMN_KIND_COUNT:
-        break;
-    }
-    IDEM_UNREACHABLE();
-}
-
 static size_t bytes_size(enum idem_column_kind kind)
 {
     if (kind == IDEM_COLUMN_BYTES_16) {
@@ -108,7 +77,7 @@ bool idem_postgres_row_read(const PGresult *result,
         } else if (one->kind == IDEM_COLUMN_TEXT) {
             *(struct idem_str *)at = idem_buf_keep(kept, idem_postgres_text(result, row, index));
         } else {
-            ours = number_read(one, idem_postgres_number(result, row, index), at);
+            ours = idem_column_read_number(one, idem_postgres_number(result, row, index), at);
         }
         index += 1;
     }

@@ -103,37 +103,6 @@ bool idem_sqlite_read_text(sqlite3_stmt *statement, int index, struct idem_str *
     return text != NULL;
 }
 
-static bool u32_is_ours(const struct idem_column *column, int64_t value)
-{
-    int64_t limit = column->limit == 0 ? (int64_t)UINT32_MAX + 1 : column->limit;
-    return value >= column->first && value < limit;
-}
-
-static bool number_read(const struct idem_column *column, int64_t value, void *at)
-{
-    switch (column->kind) {
-    case IDEM_COLUMN_I64:
-        *(int64_t *)at = value;
-        return true;
-    case IDEM_COLUMN_U32:
-        *(uint32_t *)at = (uint32_t)value;
-        return u32_is_ours(column, value);
-    case IDEM_COLUMN_U16:
-        *(uint16_t *)at = (uint16_t)value;
-        return value >= 0 && value <= UINT16_MAX;
-    case IDEM_COLUMN_BOOL:
-        *(bool *)at = value != 0;
-        return value == 0 || value == 1;
-    case IDEM_COLUMN_BYTES_16:
-    case IDEM_COLUMN_BYTES_32:
-    case IDEM_COLUMN_TEXT:
-    case IDEM_COLUMN_NONE:
-    case IDEM_COLUMN_KIND_COUNT:
-        break;
-    }
-    IDEM_UNREACHABLE();
-}
-
 /* False: the value is not one that we wrote. */
 static bool column_read(sqlite3_stmt *statement,
                         int index,
@@ -154,7 +123,7 @@ static bool column_read(sqlite3_stmt *statement,
         *(struct idem_str *)at = idem_buf_keep(kept, text);
         return ours;
     }
-    return number_read(column, sqlite3_column_int64(statement, index), at);
+    return idem_column_read_number(column, sqlite3_column_int64(statement, index), at);
 }
 
 bool idem_sqlite_read_row(sqlite3_stmt *statement,
