@@ -28,6 +28,7 @@
 #include "base/json.h"
 #include "base/money.h"
 #include "provider/bridge_internal.h"
+#include "provider/wire.h"
 
 #define TOKENS_MAX 256 /* Of an answer; a longer one is unreadable. */
 
@@ -121,20 +122,6 @@ static void bridge_encode(const struct idem_effect_order *order, struct idem_buf
     idem_buf_add_char(buf, '}');
 }
 
-void idem_bridge_header_add(struct idem_wire_request *request,
-                            struct idem_buf *buf,
-                            const char *name,
-                            struct idem_str value)
-{
-    size_t start = buf->len;
-
-    IDEM_ASSERT(request->header_count < IDEM_ARRAY_COUNT(request->headers));
-    idem_buf_add(buf, idem_str_from(name));
-    idem_buf_add(buf, value);
-    request->headers[request->header_count] = idem_str_slice(idem_buf_str(buf), start, SIZE_MAX);
-    request->header_count += 1;
-}
-
 static void bridge_request(enum idem_call_kind kind,
                            const struct idem_effect *effect,
                            struct idem_str credential,
@@ -157,13 +144,13 @@ static void bridge_request(enum idem_call_kind kind,
     }
     request.path = idem_str_slice(idem_buf_str(buf), start, SIZE_MAX);
     if (credential.len > 0) {
-        idem_bridge_header_add(&request, buf, "Authorization: Bearer ", credential);
+        idem_wire_header_add(&request, buf, "Authorization: Bearer ", credential);
     }
     if (kind != IDEM_CALL_QUERY) {
-        idem_bridge_header_add(&request, buf, "Content-Type: ", IDEM_STR("application/json"));
+        idem_wire_header_add(&request, buf, "Content-Type: ", IDEM_STR("application/json"));
     }
     if (kind == IDEM_CALL_SEND) {
-        idem_bridge_header_add(&request, buf, "Idempotency-Key: ", effect->id);
+        idem_wire_header_add(&request, buf, "Idempotency-Key: ", effect->id);
         request.body = effect->request;
     }
     *ret_request = request;
@@ -171,31 +158,12 @@ static void bridge_request(enum idem_call_kind kind,
 
 /* Answers. */
 
-bool idem_bridge_text_read(const struct idem_json *json,
-                           size_t index,
-                           struct idem_buf *buf,
-                           struct idem_str *ret_text)
-{
-    if (index == 0 || json->tokens[index].kind == IDEM_JSON_NULL) {
-        return true;
-    }
-    if (json->tokens[index].kind != IDEM_JSON_STRING) {
-        return false;
-    }
-    size_t start = buf->len;
-    idem_json_unescape(json, index, buf);
-    struct idem_str text = idem_str_slice(idem_buf_str(buf), start, SIZE_MAX);
-    *ret_text = text;
-    return !buf->full && idem_str_find(text, '\0') == text.len;
-}
-
 static bool text_read(const struct idem_json *json,
                       const char *name,
                       struct idem_buf *buf,
                       struct idem_str *ret_text)
 {
-    return idem_bridge_text_read(json, idem_json_member(json, 0, idem_str_from(name)), buf,
-                                 ret_text);
+    return idem_wire_text_read(json, idem_json_member(json, 0, idem_str_from(name)), buf, ret_text);
 }
 
 bool idem_bridge_amount_read(struct idem_str text, struct idem_str currency, int64_t *ret_minor)

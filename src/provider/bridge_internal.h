@@ -14,20 +14,6 @@ extern const char *const idem_bridge_kind_words[IDEM_EFFECT_KIND_COUNT];
 /* A charge or an authorization; the other kinds name the payment that they are about. */
 bool idem_bridge_makes_payment(enum idem_effect_kind kind);
 
-void idem_bridge_header_add(struct idem_wire_request *request,
-                            struct idem_buf *buf,
-                            const char *name,
-                            struct idem_str value);
-
-/*
- * The value at `index`; 0 is absent. False: it is there and is not text. Absent and null leave
- * `*ret_text` alone.
- */
-bool idem_bridge_text_read(const struct idem_json *json,
-                           size_t index,
-                           struct idem_buf *buf,
-                           struct idem_str *ret_text);
-
 /* False: it is there and is not an amount of money. */
 bool idem_bridge_amount_read(struct idem_str text, struct idem_str currency, int64_t *ret_minor);
 

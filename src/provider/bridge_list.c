@@ -24,6 +24,7 @@
 #include "base/date.h"
 #include "base/json.h"
 #include "base/money.h"
+#include "provider/wire.h"
 
 #define MEMBERS_MAX    8
 #define TOKENS_MAX     (IDEM_LISTING_MAX * (1 + 2 * MEMBERS_MAX) + 5) /* No usable page has more. */
@@ -79,7 +80,7 @@ void idem_bridge_list_request(const struct idem_listing *listing,
     }
     request.path = idem_str_slice(idem_buf_str(buf), start, SIZE_MAX);
     if (credential.len > 0) {
-        idem_bridge_header_add(&request, buf, "Authorization: Bearer ", credential);
+        idem_wire_header_add(&request, buf, "Authorization: Bearer ", credential);
     }
     *ret_request = request;
 }
@@ -127,7 +128,7 @@ static bool texts_read(const struct idem_json *json,
     for (size_t i = 0; i < IDEM_ARRAY_COUNT(members); i++) {
         size_t index = idem_json_member(json, object, idem_str_from(members[i].name));
         void *place = (char *)texts + members[i].offset;
-        if (!idem_bridge_text_read(json, index, buf, place)) {
+        if (!idem_wire_text_read(json, index, buf, place)) {
             return false;
         }
         known += index == 0 ? 0 : 1;
@@ -204,7 +205,7 @@ static bool next_read(const struct idem_json *json,
     if (json->tokens[index].kind == IDEM_JSON_NULL) {
         return true;
     }
-    return idem_bridge_text_read(json, index, buf, ret_next) && ret_next->len > 0 &&
+    return idem_wire_text_read(json, index, buf, ret_next) && ret_next->len > 0 &&
            ret_next->len < sizeof(listing->cursor) &&
            !idem_str_equal(*ret_next, idem_str_from(listing->cursor));
 }

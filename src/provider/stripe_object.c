@@ -11,6 +11,7 @@
 #include "base/attr.h"
 #include "base/currency.h"
 #include "base/json.h"
+#include "provider/wire.h"
 
 static const struct {
     const char *word;
@@ -36,17 +37,7 @@ static bool text_read(const struct idem_json *json,
                       struct idem_str *ret_text)
 {
     size_t index = idem_json_member(json, object, idem_str_from(name));
-    if (index == 0 || json->tokens[index].kind == IDEM_JSON_NULL) {
-        return true;
-    }
-    if (json->tokens[index].kind != IDEM_JSON_STRING) {
-        return false;
-    }
-    size_t start = buf->len;
-    idem_json_unescape(json, index, buf);
-    struct idem_str text = idem_str_slice(idem_buf_str(buf), start, SIZE_MAX);
-    *ret_text = text;
-    return !buf->full && idem_str_find(text, '\0') == text.len;
+    return idem_wire_text_read(json, index, buf, ret_text);
 }
 
 /* True: a plain whole number of zero or more. */

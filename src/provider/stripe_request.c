@@ -22,6 +22,7 @@
 #include "base/bug.h"
 #include "core/intent.h"
 #include "provider/stripe.h"
+#include "provider/wire.h"
 
 #define INTENTS "/v1/payment_intents"
 #define REFUNDS "/v1/refunds"
@@ -188,26 +189,12 @@ bool idem_stripe_order_read(struct idem_str request, struct idem_stripe_order *r
 
 /* Requests on the wire. */
 
-static void header_add(struct idem_wire_request *request,
-                       struct idem_buf *buf,
-                       const char *name,
-                       struct idem_str value)
-{
-    size_t start = buf->len;
-
-    IDEM_ASSERT(request->header_count < IDEM_ARRAY_COUNT(request->headers));
-    idem_buf_add(buf, idem_str_from(name));
-    idem_buf_add(buf, value);
-    request->headers[request->header_count] = idem_str_slice(idem_buf_str(buf), start, SIZE_MAX);
-    request->header_count += 1;
-}
-
 void idem_stripe_authorize(struct idem_wire_request *request,
                            struct idem_buf *buf,
                            struct idem_str credential)
 {
-    header_add(request, buf, "Authorization: Bearer ", credential);
-    header_add(request, buf, "Stripe-Version: ", IDEM_STR(IDEM_STRIPE_VERSION));
+    idem_wire_header_add(request, buf, "Authorization: Bearer ", credential);
+    idem_wire_header_add(request, buf, "Stripe-Version: ", IDEM_STR(IDEM_STRIPE_VERSION));
 }
 
 /* What a step asks for; `key_suffix` NULL: it is a question. */
@@ -245,8 +232,9 @@ static void plan_fill(const struct plan *plan,
     idem_buf_init(&key, memory, sizeof(memory));
     idem_buf_add(&key, effect->id);
     idem_buf_add(&key, idem_str_from(plan->key_suffix));
-    header_add(request, buf, "Content-Type: ", IDEM_STR("application/x-www-form-urlencoded"));
-    header_add(request, buf, "Idempotency-Key: ", idem_buf_str(&key));
+    idem_wire_header_add(request, buf,
+                         "Content-Type: ", IDEM_STR("application/x-www-form-urlencoded"));
+    idem_wire_header_add(request, buf, "Idempotency-Key: ", idem_buf_str(&key));
 }
 
 /* Finds a payment by our id, when nobody told us Stripe's; what it finds is then looked at. */

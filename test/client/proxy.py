@@ -74,9 +74,12 @@ class Network:
             end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
         writer.transport.abort()
 
-    async def connected(self, reader, writer):
+    def fate(self):
         any_fate = self.random.choices(list(FATES), list(FATES.values()))[0]
-        fate = self.first.pop() if self.first else any_fate
+        return self.first.pop() if self.first else any_fate
+
+    async def connected(self, reader, writer):
+        fate = self.fate()
         self.met[fate] += 1
         self.writers.add(writer)
         try:
