@@ -474,9 +474,9 @@ static void place_remove(void)
 }
 
 /*
- * libcrypto makes itself once in a process, and where that fails it is broken for good: the run that
- * failed would spoil all that follow it here, and idem has no part in it. Level two, which gives
- * each run a process, tries its start.
+ * libcrypto makes itself once in a process, and where that fails it is broken for good: the run
+ * that failed would spoil all that follow it here, and idem has no part in it. Level two, which
+ * gives each run a process, tries its start.
  */
 static void libcrypto_start(void)
 {
