@@ -230,7 +230,6 @@ static enum idem_err directory_flush(const char *name, struct idem_error *reterr
     return err;
 }
 
-/* Byte for byte. A file of secrets is small, so it is read whole. */
 /* All that is there, as far as it fits; -1: it could not be read. */
 static ssize_t whole_read(int fd, char *ret_bytes, size_t size)
 {
@@ -243,6 +242,7 @@ static ssize_t whole_read(int fd, char *ret_bytes, size_t size)
     return got < 0 ? -1 : (ssize_t)len;
 }
 
+/* Byte for byte. A file of secrets is small, so it is read whole. */
 static enum idem_err secrets_copy(const char *from,
                                   const struct part *part,
                                   struct idem_error *reterr)

@@ -29,6 +29,12 @@ static const struct idem_adapter *adapter_of(enum idem_config_adapter adapter)
     IDEM_UNREACHABLE();
 }
 
+static const char *url_of(const struct idem_config_provider *provider)
+{
+    return provider->base_url != NULL ? provider->base_url
+                                      : adapter_of(provider->adapter)->base_url;
+}
+
 static enum idem_err provider_make(struct idem_parts *parts,
                                    size_t index,
                                    struct idem_error *reterr)
@@ -55,7 +61,7 @@ static enum idem_err provider_make(struct idem_parts *parts,
     parts->entries[index] = (struct idem_provider_entry){
         .adapter = adapter,
         .rules = rules,
-        .base_url = provider->base_url != NULL ? provider->base_url : adapter->base_url,
+        .base_url = url_of(provider),
         .credential = parts->provider_credentials[index],
     };
     return idem_secret_word(provider->credential_file, provider->credential_env,
@@ -118,10 +124,7 @@ struct idem_api_limits idem_parts_limits(const struct idem_config *config)
 static bool is_same_place(const struct idem_config_provider *left,
                           const struct idem_config_provider *right)
 {
-    bool both_default = left->base_url == NULL && right->base_url == NULL;
-    bool same_url = left->base_url != NULL && right->base_url != NULL &&
-                    strcmp(left->base_url, right->base_url) == 0;
-    return left->adapter == right->adapter && (both_default || same_url) &&
+    return left->adapter == right->adapter && strcmp(url_of(left), url_of(right)) == 0 &&
            strcmp(left->account, right->account) == 0 && strcmp(left->region, right->region) == 0;
 }
 
