@@ -215,6 +215,9 @@ enum idem_err idem_settings_group(struct idem_settings *settings,
     for (int i = 0; i < count; i++) {
         const config_setting_t *value = config_setting_get_elem(group, (unsigned)i);
         const struct idem_setting *setting = table;
+        if (value->name == NULL) { /* In a group only if libconfig had no memory for it. */
+            return idem_settings_refuse(settings, value->line, "no memory for a setting's name");
+        }
         while (setting->name != NULL && strcmp(setting->name, value->name) != 0) {
             setting++;
         }

@@ -46,6 +46,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 STATE = struct.Struct("<IIiIQQ32Q64s")  # struct torture_state of fault.h.
 REPLY_S = 8.0
 END_S = 20.0
+SPEECHLESS_S = 3.0  # For a start whose words may be what fails.
 TRIES = 60
 RUNS_MIN = 3
 CODES = {"TORTURE_SHORT": -1}
@@ -120,14 +121,20 @@ def final(reply):
 
 
 class Armed(World):
-    """A service that may be deaf: while `deaf`, it has started when it says so."""
+    """
+    A service that may be deaf: while `deaf`, it has started when it says so. It may also be unable
+    to say so, if that is what failed: then it has had long enough.
+    """
 
-    deaf = False
+    deaf = None  # The lever, while armed.
+    asked = 0.0  # Since when.
 
     def answers(self, port, path):
-        if self.deaf and port == self.port:
-            return '"event":"ready"' in self.log_text()[self.log_from :]
-        return World.answers(port, path)
+        if self.deaf is None or port != self.port:
+            return World.answers(port, path)
+        said = self.log_text()[self.log_from :]
+        waited = time.monotonic() - self.asked
+        return '"event":"ready"' in said or (self.deaf.fired() > 0 and waited > SPEECHLESS_S)
 
 
 class Service:
@@ -297,11 +304,12 @@ class Start(Serve):
         self.service.world.stop()
         self.service.told.clear()
         self.service.number += 1
-        self.service.world.deaf = True
+        self.service.world.deaf = self.service.lever
+        self.service.world.asked = time.monotonic()
         self.service.lever.arm(fault, mode, at)
         self.service.start()
         self.service.lever.disarm()
-        self.service.world.deaf = False
+        self.service.world.deaf = None
         return self.service.lever.fired()
 
     def judge(self):
