@@ -24,7 +24,7 @@ model: # The models: each rule holds, each known mistake is found (models/README
 	@tools/install-deps model
 	@tools/check-models
 
-model-deep: # Likewise with three workers; at most ten minutes
+model-deep: # Likewise with three workers; four minutes on two quiet processors
 	@tools/install-deps model
 	@tools/check-models --deep
 
