@@ -238,6 +238,7 @@ static bool resolve_begin(struct idem_api *api,
     struct idem_resolve *resolve = &command_of(visit, IDEM_COMMAND_RESOLVE)->resolve;
     resolve->by = by_of(visit);
     resolve->asked_us = idem_clock_wall_us(api->options.clock); /* Before anything is waited for. */
+    resolve->asked_mono_us = idem_clock_mono_us(api->options.clock);
     if (!body_begin(api, request, ret_fault) ||
         !idem_body_read_resolve(&api->body, &visit->kept, resolve, ret_fault)) {
         return false;

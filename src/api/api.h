@@ -66,6 +66,7 @@ struct idem_api_gauges {
     int64_t uptime_us;
     int64_t loop_lag_us; /* How late the loop was, at worst since the last gauges. */
     bool disk_low;       /* Below its reserve. */
+    bool store_silent;   /* Its server does not answer. */
 
     /* struct idem_reaper_stats */
     uint64_t reaper_expired;

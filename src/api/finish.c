@@ -130,12 +130,15 @@ static void stored_answer(struct idem_api *api,
     idem_visit_answer(api, visit);
 }
 
-/* Soon while somebody is on the wire; otherwise until it is looked at again, within bounds. */
+/*
+ * Soon while somebody is on the wire, and once it is released: then it waits for the same request
+ * only. Otherwise until it is looked at again, within bounds.
+ */
 static int64_t retry_after(struct idem_api *api, const struct idem_intent *intent)
 {
     int64_t wait_us = intent->due_us - idem_clock_wall_us(api->options.clock);
     bool on_wire = intent->state == IDEM_INTENT_CLAIMED || intent->state == IDEM_INTENT_DISPATCHED;
-    if (on_wire || wait_us < RETRY_SOON_US) {
+    if (on_wire || intent->state == IDEM_INTENT_RELEASED || wait_us < RETRY_SOON_US) {
         return RETRY_SOON_US;
     }
     return wait_us < RETRY_LATEST_US ? wait_us : RETRY_LATEST_US;

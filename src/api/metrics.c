@@ -135,6 +135,8 @@ static void program_print(const struct idem_api *api, struct idem_buf *buf)
                   gauges->loop_lag_us);
     gauge(buf, "idem_disk_low", "1 while the disk has less than its reserve: no new claims.",
           gauges->disk_low);
+    gauge(buf, "idem_store_silent", "1 while the store's server does not answer.",
+          gauges->store_silent);
     gauge(buf, "idem_clock_apart", "1 while retention does not believe the clock.",
           gauges->clock_apart);
     gauge_seconds(buf, "idem_retention_horizon_seconds",

@@ -2,7 +2,8 @@
  * Whether this service should get requests now. /healthz says that the process lives; /readyz says
  * that what it is asked would be done.
  *
- * The store is as good as its last batch: while commands come back unwritten, the answer is no.
+ * The store is as good as its last batch: while commands come back unwritten, the answer is no. A
+ * server that is asked by the store itself (silent) needs no batch for that.
  * With nobody let in, nothing might ever be written again, so after a quiet while the doubt ends,
  * and the next batch says what is true.
  */
@@ -34,7 +35,7 @@ const char *idem_ready_why_not(const struct idem_api *api)
     }
     bool in_doubt =
         api->failed_us != 0 && idem_clock_mono_us(api->options.clock) - api->failed_us < DOUBT_US;
-    if (in_doubt || !idem_engine_takes_work(api->options.engine)) {
+    if (api->gauges.store_silent || in_doubt || !idem_engine_takes_work(api->options.engine)) {
         return "store";
     }
     if (api->gauges.restored) {

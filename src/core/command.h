@@ -125,6 +125,7 @@ enum idem_verdict {
 struct idem_resolve {
     enum idem_verdict verdict;
     int64_t asked_us;          /* Wall time when it was said: FAILED speaks of then. */
+    int64_t asked_mono_us;     /* Monotonic; not 0: the store's stamp turns it into asked_us. */
     struct idem_str by;        /* Who: the credential's principal and label. */
     struct idem_str reason;    /* 1 to IDEM_REASON_MAX bytes. */
     struct idem_str reference; /* The provider's transaction number; may be empty. */

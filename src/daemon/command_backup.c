@@ -27,6 +27,7 @@
 #include "base/date.h"
 #include "daemon/commands.h"
 #include "daemon/secrets.h"
+#include "store/postgres/url.h"
 #include "store/sqlite/backup.h"
 
 static const char help[] =
@@ -42,6 +43,14 @@ static const char help[] =
     "\n"
     "Exit status: 0 the copy is complete and on disk; 2 command line; 4 there is no copy.\n";
 
+static const char database[] =
+    "idem backup: there is no copy: a database is copied with its own tools, and idem's secrets\n"
+    "with it. Both may be done while it is served, in this order:\n"
+    "  pg_dump --format=custom --schema=idem --file=idem.dump DATABASE\n"
+    "  cp -p SECRETS idem.secrets\n"
+    "To restore: stop every instance, pg_restore into an empty database, put the secrets back on\n"
+    "every machine, and start one instance once with --restored. docs/postgres.md says more.\n";
+
 #define NAME_MAX_LEN (PATH_MAX + 32)
 #define TRIES_MAX    16
 
@@ -49,6 +58,7 @@ struct options {
     const char *path;
     const char *to;
     const char *secrets;
+    bool is_database; /* Its own tools copy it. */
     bool help;
 };
 
@@ -75,6 +85,8 @@ static bool options_parse(int argc, char **argv, struct options *ret_options)
     while ((letter = getopt_long(argc, argv, "s:t:h", long_options, NULL)) != -1) {
         if (letter == 's' && strncmp(optarg, scheme, sizeof(scheme) - 1) == 0) {
             options.path = optarg + sizeof(scheme) - 1;
+        } else if (letter == 's' && idem_postgres_url_is(optarg)) {
+            options.is_database = true;
         } else if (letter == 't') {
             options.to = optarg;
         } else if (letter == 'S') {
@@ -88,7 +100,7 @@ static bool options_parse(int argc, char **argv, struct options *ret_options)
     *ret_options = options;
     bool named = options.path != NULL && options.path[0] != '\0' && options.to != NULL &&
                  options.to[0] != '\0';
-    return optind == argc && (options.help || named);
+    return optind == argc && (options.help || options.is_database || named);
 }
 
 static enum idem_err system_error(const char *what, const char *name, struct idem_error *reterr)
@@ -406,6 +418,10 @@ enum idem_exit idem_command_backup(int argc, char **argv)
     }
     if (options.help) {
         return fputs(help, stdout) < 0 ? IDEM_EXIT_OTHER : IDEM_EXIT_OK;
+    }
+    if (options.is_database) {
+        (void)fputs(database, stderr);
+        return IDEM_EXIT_START;
     }
     if (strlen(options.path) > PATH_MAX || !part_name(&store, options.to, "") ||
         !part_name(&secrets, options.to, ".secrets")) {

@@ -26,7 +26,8 @@ static const char help[] =
     "      --demo                 a configuration to play with: bearer demo-secret, providers at\n"
     "                             `idem sandbox`, store in build/demo, only on this machine\n"
     "  -l, --listen ADDRESS:PORT  instead of the setting\n"
-    "  -s, --store sqlite:PATH    instead of the setting\n"
+    "  -s, --store STORE          instead of the setting: sqlite:PATH, or postgres://... without\n"
+    "                             a password\n"
     "      --insecure             allow a listen address that others can reach, without TLS\n"
     "      --new-store            once, if a store is gone and meant to begin empty: retries of\n"
     "                             what the former store recorded would pay again\n"
@@ -142,8 +143,12 @@ static enum idem_err config_load(struct idem_config *config,
     }
     if (options->store != NULL) {
         config->store = options->store;
+        config->store_is_argument = true;
     }
     err = idem_config_check(config, reterr);
+    if (err == IDEM_OK && options->demo && config->store_path == NULL) {
+        err = idem_error_set(reterr, IDEM_E_INVALID, "--demo keeps its store in a file");
+    }
     if (err == IDEM_OK && options->demo && !idem_config_is_loopback(config->host)) {
         err = idem_error_set(reterr, IDEM_E_INVALID,
                              "--demo: everybody knows its bearer, so it serves this machine only");

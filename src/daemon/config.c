@@ -20,6 +20,7 @@
 #include "base/clock.h"
 #include "daemon/demo.h"
 #include "daemon/settings.h"
+#include "store/postgres/postgres.h"
 
 #define TEXT_MEMORY_MAX ((size_t)2 * IDEM_CONFIG_FILE_MAX)
 #define DAYS_MAX        3650
@@ -307,6 +308,8 @@ static const struct idem_setting limits_table[] = {
     LIMIT(principal_requests, 0, 65536),
     LIMIT(principal_rate, 0, 1000000),
     LIMIT(principal_burst, 0, 1000000),
+    LIMIT(store_writers, 1, IDEM_POSTGRES_WRITERS_MAX),
+    LIMIT(store_readers, 1, IDEM_POSTGRES_READERS_MAX),
     END,
 };
 
@@ -323,6 +326,8 @@ static const struct idem_setting timings_table[] = {
     TIMING(body_us, "body_timeout_ms", 10, TIMEOUT_MS_MAX, IDEM_US_PER_MS),
     TIMING(idle_us, "idle_timeout_ms", 10, TIMEOUT_MS_MAX, IDEM_US_PER_MS),
     TIMING(write_us, "write_timeout_ms", 10, TIMEOUT_MS_MAX, IDEM_US_PER_MS),
+    TIMING(store_wait_us, "store_wait_ms", 500, 60000, IDEM_US_PER_MS),
+    TIMING(instance_silence_us, "instance_silence_ms", 1000, 600000, IDEM_US_PER_MS),
     END,
 };
 
@@ -393,6 +398,7 @@ enum idem_err idem_config_create(struct idem_config **ret_config, struct idem_er
         return idem_error_set(reterr, IDEM_E_SYSTEM, "no memory for the configuration");
     }
     const struct idem_rules rules = idem_rules_default();
+    const struct idem_postgres_settings database = idem_postgres_settings_default(NULL);
     *config = (struct idem_config){
         .file = "command line",
         .listen = "127.0.0.1:8080",
@@ -410,7 +416,9 @@ enum idem_err idem_config_create(struct idem_config **ret_config, struct idem_er
                     .cache_entries = 4096,
                     .reads = 64,
                     .credentials = 1024,
-                    .principal_requests = 1024 },
+                    .principal_requests = 1024,
+                    .store_writers = (int64_t)database.writers,
+                    .store_readers = (int64_t)database.readers },
         .timings = { .lease_us = rules.lease_us,
                      .retry_first_us = rules.retry_first_us,
                      .ask_first_us = rules.ask_first_us,
@@ -422,7 +430,9 @@ enum idem_err idem_config_create(struct idem_config **ret_config, struct idem_er
                      .head_us = 10 * IDEM_US_PER_SECOND,
                      .body_us = 20 * IDEM_US_PER_SECOND,
                      .idle_us = 75 * IDEM_US_PER_SECOND,
-                     .write_us = 20 * IDEM_US_PER_SECOND },
+                     .write_us = 20 * IDEM_US_PER_SECOND,
+                     .store_wait_us = database.wait_us,
+                     .instance_silence_us = database.silence_us },
         .memory = memory,
     };
     *ret_config = config;
@@ -444,11 +454,12 @@ enum idem_err idem_config_parse(struct idem_config *config,
 }
 
 /* The whole of `path`, terminated. */
-static enum idem_err file_load(const char *path,
-                               char *memory,
-                               size_t max,
+static enum idem_err file_load(struct idem_config *config,
+                               const char *path,
+                               char memory[IDEM_CONFIG_FILE_MAX + 1],
                                struct idem_error *reterr)
 {
+    const size_t max = IDEM_CONFIG_FILE_MAX + 1;
     int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC); /* A pipe must not hold us up. */
     struct stat status;
     if (fd < 0 || fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) {
@@ -459,6 +470,7 @@ static enum idem_err file_load(const char *path,
         return idem_error_set(reterr, IDEM_E_SYSTEM, "%s: %s", path,
                               cause == EINVAL ? "is not a regular file" : strerror(cause));
     }
+    config->file_is_private = (status.st_mode & (S_IRWXG | S_IRWXO)) == 0;
     FILE *file = fdopen(fd, "r");
     if (file == NULL) {
         (void)close(fd); /* It was only opened. */
@@ -488,7 +500,7 @@ enum idem_err idem_config_read(struct idem_config *config,
     if (text == NULL) {
         return idem_error_set(reterr, IDEM_E_SYSTEM, "no memory for the configuration");
     }
-    enum idem_err err = file_load(path, text, IDEM_CONFIG_FILE_MAX + 1, reterr);
+    enum idem_err err = file_load(config, path, text, reterr);
     if (err == IDEM_OK) {
         err = idem_config_parse(config, path, text, reterr);
     }

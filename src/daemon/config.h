@@ -51,6 +51,11 @@ enum idem_config_log {
     IDEM_CONFIG_LOG_OPERATIONS     /* And how every operation ended. */
 };
 
+enum idem_config_store {
+    IDEM_CONFIG_SQLITE = 0,
+    IDEM_CONFIG_POSTGRES
+};
+
 enum idem_config_scope {
     IDEM_CONFIG_SCOPE_ENDPOINT = 0,
     IDEM_CONFIG_SCOPE_PRINCIPAL
@@ -106,10 +111,12 @@ struct idem_config {
     const char *file; /* For messages. */
     const char *listen;
     bool insecure;
-    bool new_store;      /* Only from the command line: the store begins now. */
-    bool restored;       /* Likewise: the store is an older copy. */
-    const char *store;   /* "sqlite:PATH" */
-    const char *secrets; /* NULL: the store's path and ".secrets". */
+    bool new_store;         /* Only from the command line: the store begins now. */
+    bool restored;          /* Likewise: the store is an older copy. */
+    const char *store;      /* "sqlite:PATH" or a URL; may hold a password, so nobody prints it. */
+    const char *secrets;    /* NULL: the store's path and ".secrets"; never with a database. */
+    bool store_is_argument; /* It came from the command line. */
+    bool file_is_private;   /* Nobody but its owner can read the file. */
     enum idem_config_scope scope;
     int64_t disk_reserve_bytes;
     int64_t retention_us;
@@ -139,6 +146,8 @@ struct idem_config {
         int64_t principal_requests; /* At once; 0: no limit. As the two below. */
         int64_t principal_rate;     /* A second. */
         int64_t principal_burst;    /* 0: as many as a second's. */
+        int64_t store_writers;      /* Connections to a database; these two. */
+        int64_t store_readers;
     } limits;
 
     struct {
@@ -154,12 +163,16 @@ struct idem_config {
         int64_t body_us;
         int64_t idle_us;
         int64_t write_us;
+        int64_t store_wait_us; /* With a database, as the next. */
+        int64_t instance_silence_us;
     } timings;
 
     /* Made of `listen` and `store` by idem_config_check(). */
     char host[64];
     uint16_t port;
-    const char *store_path;
+    enum idem_config_store store_kind;
+    const char *store_path; /* NULL: it is not a file. */
+    char store_label[1100]; /* For messages and logs. */
 
     char *memory; /* Of `text_used` bytes and more. */
     size_t text_used;
@@ -187,6 +200,13 @@ enum idem_err idem_config_demo(struct idem_config *config,
 /* Whether the values fit each other. Nothing is started before this says IDEM_OK. */
 enum idem_err idem_config_check(struct idem_config *config,
                                 struct idem_error *reterr) IDEM_MUST_CHECK;
+
+/* config_store.c: the part of it that is about `store` alone. */
+enum idem_err idem_config_store_check(struct idem_config *config,
+                                      struct idem_error *reterr) IDEM_MUST_CHECK;
+
+/* How the configured database is opened. Borrows the configuration's text. */
+struct idem_postgres_settings idem_config_database(const struct idem_config *config);
 
 /*
  * The groups that a configuration has, one an index from 0; false behind the last. Of lists it is

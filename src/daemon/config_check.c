@@ -70,16 +70,13 @@ static enum idem_err places_check(struct idem_config *config, struct idem_error 
                       "'listen' is reachable from outside and there is no TLS: put a proxy that "
                       "ends TLS in front of a loopback address, or set insecure = true");
     }
-    static const char scheme[] = "sqlite:";
-    if (config->store == NULL) {
-        return refuse(config, 0, reterr, "'store' is missing: store = \"sqlite:PATH\"");
+    enum idem_err err = idem_config_store_check(config, reterr);
+    if (err == IDEM_OK && config->store_path == NULL && config->secrets == NULL) {
+        return refuse(config, 0, reterr,
+                      "'secrets' is missing: with a database name the file; every instance has the "
+                      "same");
     }
-    if (strncmp(config->store, scheme, sizeof(scheme) - 1) != 0 ||
-        config->store[sizeof(scheme) - 1] == '\0') {
-        return refuse(config, 0, reterr, "'store' must be \"sqlite:PATH\"");
-    }
-    config->store_path = config->store + sizeof(scheme) - 1;
-    return IDEM_OK;
+    return err;
 }
 
 /* True if `url` is https, or http to this machine. */
@@ -332,6 +329,10 @@ static enum idem_err times_check(const struct idem_config *config, struct idem_e
         config->retention_us < config->timings.release_us) {
         return refuse(config, 0, reterr,
                       "'retention_days' is shorter than retry_window_s or timings.release_s");
+    }
+    if (config->timings.store_wait_us >= config->timings.instance_silence_us) {
+        return refuse(config, 0, reterr,
+                      "timings.store_wait_ms is not shorter than timings.instance_silence_ms");
     }
     if (config->tombstone_us < config->retention_us) {
         return refuse(config, 0, reterr, "'tombstone_days' is shorter than 'retention_days'");

@@ -12,6 +12,7 @@
 #include "provider/adapter.h"
 #include "provider/bridge.h"
 #include "provider/stripe.h"
+#include "store/postgres/postgres.h"
 
 _Static_assert(IDEM_SECRETS_FINGERPRINTS_MAX <= IDEM_API_SECRETS_MAX, "the edge takes them all");
 _Static_assert(IDEM_CONFIG_CREDENTIALS_MAX < IDEM_API_CONFIGURED_MAX, "likewise, with bootstrap");
@@ -185,13 +186,21 @@ static enum idem_err secrets_make(struct idem_parts *parts,
 {
     const struct idem_config *config = parts->config;
     char beside[SECRETS_PATH_MAX];
-    (void)snprintf(beside, sizeof(beside), "%s.secrets", config->store_path); /* It has room. */
-    const struct idem_secrets_place place = {
+    (void)snprintf(beside, sizeof(beside), "%s.secrets", config->store_label); /* It has room. */
+    struct idem_secrets_place place = {
         .path = config->secrets != NULL ? config->secrets : beside,
         .store_path = config->store_path,
+        .store_label = config->store_label,
         .new_store = config->new_store,
     };
-    enum idem_err err = idem_secrets_open(&place, random, &parts->secrets, reterr);
+    enum idem_err err = IDEM_OK;
+    if (config->store_kind == IDEM_CONFIG_POSTGRES) { /* Before a file is made for it. */
+        const struct idem_postgres_settings settings = idem_config_database(config);
+        err = idem_postgres_has_store(&settings, &place.store_is_there, reterr);
+    }
+    if (err == IDEM_OK) {
+        err = idem_secrets_open(&place, random, &parts->secrets, reterr);
+    }
     if (err != IDEM_OK) {
         return err;
     }

@@ -195,13 +195,16 @@ static enum idem_err secrets_create(const char *path,
 /* Whether the store and its secrets fit: both there, neither, or a beginning that was asked for. */
 static enum idem_err place_check(const struct idem_secrets_place *place, struct idem_error *reterr)
 {
-    bool begins = is_absent_or_empty(place->store_path);
+    bool is_file = place->store_path != NULL;
+    const char *store = is_file ? place->store_path : place->store_label;
+    bool begins = is_file ? is_absent_or_empty(place->store_path) : !place->store_is_there;
+    bool exists = is_file ? is_there(place->store_path) : place->store_is_there;
     if (place->new_store) {
         return begins ? IDEM_OK
                       : idem_error_set(reterr, IDEM_E_SYSTEM,
                                        "--new-store: the store %s is there and not empty; start "
                                        "without the flag to serve it",
-                                       place->store_path);
+                                       store);
     }
     if (is_there(place->path) && begins) {
         return idem_error_set(
@@ -209,14 +212,15 @@ static enum idem_err place_check(const struct idem_secrets_place *place, struct 
             "the store %s is missing or empty while its secrets %s exist: keys recorded in it "
             "would be new, and retries would pay again. Restore it; or, for a store that is meant "
             "to begin empty, start once with --new-store",
-            place->store_path, place->path);
+            store, place->path);
     }
-    if (!is_there(place->path) && is_there(place->store_path)) {
+    if (!is_there(place->path) && exists) {
         return idem_error_set(
             reterr, IDEM_E_SYSTEM,
-            "%s is missing but the store %s exists: put back the file that was saved with it. "
-            "A new one would make every old key new, and retries would pay again",
-            place->path, place->store_path);
+            "%s is missing but the store %s exists: put back the file that was saved with it, or "
+            "copy the one that another instance has. A new one would make every old key new, and "
+            "retries would pay again",
+            place->path, store);
     }
     return IDEM_OK;
 }
@@ -228,7 +232,8 @@ enum idem_err idem_secrets_open(const struct idem_secrets_place *place,
 {
     const char *path = place->path;
     enum idem_err err = place_check(place, reterr);
-    if (err == IDEM_OK && !is_there(path)) {
+    bool absent = !is_there(path);
+    if (err == IDEM_OK && absent) {
         err = secrets_create(path, random, reterr);
     }
     if (err != IDEM_OK) {
@@ -246,6 +251,9 @@ enum idem_err idem_secrets_open(const struct idem_secrets_place *place,
     (void)close(file); /* It was only read. */
     if (err == IDEM_OK) {
         err = secrets_parse(path, idem_buf_str(&buf), ret_secrets, reterr);
+    }
+    if (err == IDEM_OK) {
+        ret_secrets->made = absent;
     }
     explicit_bzero(memory, sizeof(memory));
     return err;

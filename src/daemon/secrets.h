@@ -37,11 +37,14 @@ struct idem_secrets {
     bool has_effect;
     struct idem_fingerprint_secret fingerprints[IDEM_SECRETS_FINGERPRINTS_MAX];
     size_t fingerprint_count; /* At least one; the first is current. */
+    bool made;                /* By this call: there was neither a file nor a store. */
 };
 
 struct idem_secrets_place {
     const char *path;
-    const char *store_path;
+    const char *store_path; /* NULL: it is not a file; the two below say how it is. */
+    const char *store_label;
+    bool store_is_there;
     bool new_store; /* The store begins now: it must be absent or empty. */
 };
 

@@ -254,7 +254,7 @@ enum idem_err idem_service_create(const struct idem_config *config,
     idem_clock_init_system(&service->clock);
     idem_random_init_system(&service->random);
     service->started_us = now_us(service);
-    idem_log(IDEM_LOG_INFO, "start", &IDEM_LOG_TEXT("store", config->store_path), 1);
+    idem_log(IDEM_LOG_INFO, "start", &IDEM_LOG_TEXT("store", config->store_label), 1);
 
     enum idem_err err = idem_service_open(service, reterr);
     if (err != IDEM_OK) {

@@ -46,6 +46,7 @@ struct idem_service_watch {
     int64_t looked_us;    /* Monotonic. */
     struct stat log_file; /* The store's, once it was seen. */
     int64_t loop_lag_us;
+    bool store_silent;
     bool disk_low;
     bool disk_unreadable;
     bool clock_apart;

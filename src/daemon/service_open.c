@@ -11,8 +11,10 @@
 #include <sys/resource.h>
 
 #include "base/attr.h"
+#include "base/bug.h"
 #include "daemon/config.h"
 #include "daemon/log.h"
+#include "store/postgres/postgres.h"
 #include "store/sqlite/sqlite.h"
 
 #define FILES_BESIDE       256 /* Descriptors beside callers and calls; refused callers too. */
@@ -21,9 +23,10 @@
 
 static enum idem_err parts_open(struct idem_service *service, struct idem_error *reterr)
 {
-    const char *path = service->config->store_path;
+    const char *path = service->config->store_path; /* A database says it itself, when opened. */
     struct stat store;
-    if (service->config->restored && (stat(path, &store) != 0 || store.st_size == 0)) {
+    if (service->config->restored && path != NULL &&
+        (stat(path, &store) != 0 || store.st_size == 0)) {
         return idem_error_set(reterr, IDEM_E_STORE,
                               "--restored: there is no store at %s; put the copy and its secrets "
                               "there first",
@@ -139,6 +142,27 @@ static enum idem_err port_open(struct idem_service *service, struct idem_error *
     return IDEM_OK;
 }
 
+static enum idem_err file_open(struct idem_service *service,
+                               const struct idem_store_options *options,
+                               struct idem_error *reterr)
+{
+    const char *path = service->config->store_path;
+    enum idem_err err = idem_sqlite_open(path, options, &service->store, reterr);
+    if (err == IDEM_OK && stat(path, &service->store_file) != 0) {
+        err = idem_error_set(reterr, IDEM_E_SYSTEM, "cannot look at the store %s: %s", path,
+                             strerror(errno));
+    }
+    return err;
+}
+
+static enum idem_err database_open(struct idem_service *service,
+                                   const struct idem_store_options *options,
+                                   struct idem_error *reterr)
+{
+    const struct idem_postgres_settings settings = idem_config_database(service->config);
+    return idem_postgres_open(&settings, options, &service->store, reterr);
+}
+
 static enum idem_err store_open(struct idem_service *service, struct idem_error *reterr)
 {
     struct idem_store_options options = {
@@ -150,14 +174,15 @@ static enum idem_err store_open(struct idem_service *service, struct idem_error 
         .scope_rule = service->config->scope == IDEM_CONFIG_SCOPE_PRINCIPAL ? IDEM_STR("principal")
                                                                             : IDEM_STR("endpoint"),
         .restored = service->config->restored,
+        .must_exist = !service->parts->secrets.made && !service->config->new_store,
     };
-    const char *path = service->config->store_path;
-    enum idem_err err = idem_sqlite_open(path, &options, &service->store, reterr);
-    if (err == IDEM_OK && stat(path, &service->store_file) != 0) {
-        err = idem_error_set(reterr, IDEM_E_SYSTEM, "cannot look at the store %s: %s", path,
-                             strerror(errno));
+    switch (service->config->store_kind) {
+    case IDEM_CONFIG_SQLITE:
+        return file_open(service, &options, reterr);
+    case IDEM_CONFIG_POSTGRES:
+        return database_open(service, &options, reterr);
     }
-    return err;
+    IDEM_UNREACHABLE();
 }
 
 static enum idem_err engine_open(struct idem_service *service, struct idem_error *reterr)

@@ -1,6 +1,6 @@
 /*
- * What the service looks at once a second: the store's file, the disk, the workers. Each change is
- * one line of the log, and the edge gets the figures for its metrics.
+ * What the service looks at once a second: the store's file or server, the disk, the workers. Each
+ * change is one line of the log, and the edge gets the figures for its metrics.
  */
 #include "daemon/service_internal.h"
 
@@ -35,10 +35,10 @@ static void store_look(struct idem_service *service)
 {
     const char *path = service->config->store_path;
     char log[PATH_MAX];
-    (void)snprintf(log, sizeof(log), "%s-wal", path); /* Cut, it is not there, and never was. */
-    if (service->store->broken) {
+    if (path == NULL || service->store->broken) {
         return;
     }
+    (void)snprintf(log, sizeof(log), "%s-wal", path); /* Cut, it is not there, and never was. */
     bool there = true;
     if (!is_in_place(path, &service->store_file, &there) ||
         !is_in_place(log, &service->watch.log_file, &there)) {
@@ -51,12 +51,31 @@ static void store_look(struct idem_service *service)
     }
 }
 
+/* A server that does not answer comes back by itself, or somebody has to see to it. */
+static void silence_look(struct idem_service *service)
+{
+    bool silent = service->store->silent;
+    if (silent == service->watch.store_silent) {
+        return;
+    }
+    const struct idem_log_field fields[] = {
+        IDEM_LOG_TEXT("store", service->config->store_label),
+        IDEM_LOG_TEXT("error", service->store->silence.text),
+    };
+    idem_log(silent ? IDEM_LOG_ERROR : IDEM_LOG_INFO, silent ? "store-silent" : "store-answers",
+             fields, IDEM_ARRAY_COUNT(fields) - (silent ? 0 : 1));
+    service->watch.store_silent = silent;
+}
+
 /* New claims stop while the disk has less than the reserve: settling what runs still needs room. */
 static void disk_look(struct idem_service *service)
 {
     char path[PATH_MAX];
-    (void)snprintf(path, sizeof(path), "%s", service->config->store_path); /* The store is open. */
     struct statvfs disk;
+    if (service->config->store_path == NULL) { /* Its disk is the database server's. */
+        return;
+    }
+    (void)snprintf(path, sizeof(path), "%s", service->config->store_path); /* The store is open. */
     bool readable = statvfs(dirname(path), &disk) == 0;
     if (!readable && !service->watch.disk_unreadable) {
         idem_log(IDEM_LOG_WARN, "disk-unreadable", &IDEM_LOG_TEXT("error", strerror(errno)), 1);
@@ -139,6 +158,7 @@ static void gauges_tell(struct idem_service *service)
         .uptime_us = idem_clock_mono_us(&service->clock) - service->started_us,
         .loop_lag_us = watch->loop_lag_us,
         .disk_low = watch->disk_low,
+        .store_silent = watch->store_silent,
         .reaper_expired = reaper.expired,
         .reaper_removed = reaper.removed,
         .reaper_horizon_us = reaper.horizon_us,
@@ -158,6 +178,7 @@ void idem_service_watch(struct idem_service *service)
 {
     lag_look(service);
     store_look(service);
+    silence_look(service);
     disk_look(service);
     workers_look(service);
     settles_look(service);

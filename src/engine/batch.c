@@ -166,14 +166,39 @@ static bool is_taken(const struct idem_engine_batch *batches, size_t batch_count
     return false;
 }
 
+static bool has_again(const struct idem_engine_batch *batches, size_t batch_count)
+{
+    for (size_t i = 0; i < batch_count; i++) {
+        if (batches[i].busy && batches[i].again) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Not its time, or not its kind of batch. */
+static bool is_out_of_turn(const struct idem_engine_batch *batch,
+                           const struct idem_store_item *item,
+                           bool again_is_under_way,
+                           int64_t now_us)
+{
+    bool again = item->again_us != 0;
+    if (again && (again_is_under_way || item->again_us > now_us)) {
+        return true;
+    }
+    return batch->store.items.count > 0 && again != batch->again;
+}
+
 size_t idem_batch_form(struct idem_engine_batch *batch,
                        const struct idem_engine_batch *batches,
                        size_t batch_count,
-                       struct idem_list *queue)
+                       struct idem_list *queue,
+                       int64_t now_us)
 {
     IDEM_ASSERT(!batch->busy);
     IDEM_ASSERT(batch->store.items.count == 0);
     struct idem_subjects blocked = { .count = 0 };
+    bool again_is_under_way = has_again(batches, batch_count);
     clear(&batch->subjects);
 
     struct idem_list_node *node = queue->first;
@@ -183,7 +208,7 @@ size_t idem_batch_form(struct idem_engine_batch *batch,
         struct idem_list_node *next = node->next;
         struct idem_store_item *item = IDEM_CONTAINER_OF(node, struct idem_store_item, node);
         struct subject_list subjects = subjects_of(&item->command);
-        bool must_wait = false;
+        bool must_wait = is_out_of_turn(batch, item, again_is_under_way, now_us);
         for (size_t i = 0; i < subjects.count; i++) {
             uint64_t subject = subjects.all[i];
             must_wait = must_wait || has(&batch->subjects, subject) || has(&blocked, subject) ||
@@ -193,6 +218,7 @@ size_t idem_batch_form(struct idem_engine_batch *batch,
             add(must_wait ? &blocked : &batch->subjects, subjects.all[i]);
         }
         if (!must_wait) {
+            batch->again = item->again_us != 0;
             idem_list_remove(queue, node);
             idem_list_push(&batch->store.items, node);
         }

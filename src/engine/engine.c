@@ -16,7 +16,10 @@
  *   - a reply, a call or a 202 leaves only after a DURABLE item: from complete(), from a flight's
  *     settling or from a task that came back (P1, P2);
  *   - after UNKNOWN the same command runs again before anything else of its intent, since it goes
- *     to the front of the queue and batches never hold two commands of one subject;
+ *     to the front of the queue and batches never hold two commands of one subject. Until one of
+ *     its runs is DURABLE it stays unknown, whatever the later ones say: the first may have been
+ *     written, and may still hold the locks that the others wait for;
+ *   - what the store refuses pauses by itself, and runs again beside the others (batch.h);
  *   - whoever waits has a deadline and is on `waiting` in its order (P8).
  */
 #include "engine/engine.h"
@@ -64,6 +67,7 @@ enum idem_err idem_engine_create(const struct idem_engine_options *options,
     }
     engine->options = *options;
     engine->due_hint_us = INT64_MAX;
+    engine->again_at_us = INT64_MAX;
     engine->batch_count = options->store->batches_in_flight_max;
     engine->flight_count = options->sends_max + options->recoveries_max;
     engine->batches = calloc(engine->batch_count, sizeof(*engine->batches));
@@ -78,6 +82,9 @@ enum idem_err idem_engine_create(const struct idem_engine_options *options,
     }
     if (err == IDEM_OK) {
         err = idem_live_create(options->requests_max + engine->flight_count, &engine->live);
+    }
+    if (err == IDEM_OK) {
+        err = idem_watch_create(options->store->shared, &engine->watch);
     }
     if (err != IDEM_OK) {
         idem_engine_destroy(engine);
@@ -95,6 +102,7 @@ void idem_engine_destroy(struct idem_engine *engine)
     }
     IDEM_ASSERT(engine->stats.requests == 0);
     IDEM_ASSERT(engine->tasks == 0);
+    idem_watch_destroy(engine->watch);
     idem_live_destroy(engine->live);
     idem_cache_destroy(engine->cache);
     free(engine->news);
@@ -115,13 +123,26 @@ void idem_engine_seed(struct idem_engine *engine, struct idem_command *command)
     idem_random_fill(random, &command->noise, sizeof(command->noise));
 }
 
-void idem_engine_pause(struct idem_engine *engine)
+void idem_engine_queue(struct idem_engine *engine, struct idem_store_item *item)
 {
-    engine->pause_us = engine->pause_us == 0 ? RETRY_PAUSE_FIRST_US : engine->pause_us * 2;
-    if (engine->pause_us > RETRY_PAUSE_MAX_US) {
-        engine->pause_us = RETRY_PAUSE_MAX_US;
+    item->answer = IDEM_STORE_NONE;
+    item->again_us = 0;
+    item->refusals = 0;
+    idem_list_push(&engine->queue, &item->node);
+}
+
+void idem_engine_again(struct idem_engine *engine, struct idem_store_item *item)
+{
+    int64_t pause_us = RETRY_PAUSE_FIRST_US;
+    for (unsigned i = 0; i < item->refusals && pause_us < RETRY_PAUSE_MAX_US; i++) {
+        pause_us *= 2;
     }
-    engine->retry_at_us = idem_clock_mono_us(engine->options.clock) + engine->pause_us;
+    pause_us = pause_us < RETRY_PAUSE_MAX_US ? pause_us : RETRY_PAUSE_MAX_US;
+    item->refusals += 1;
+    item->again_us = idem_clock_mono_us(engine->options.clock) + pause_us;
+    engine->again_at_us =
+        item->again_us < engine->again_at_us ? item->again_us : engine->again_at_us;
+    idem_list_push_front(&engine->queue, &item->node);
 }
 
 void idem_engine_note_due(struct idem_engine *engine, const struct idem_intent *intent)
@@ -183,6 +204,7 @@ void idem_engine_submit(struct idem_engine *engine, struct idem_request *request
     request->claimed = false;
     request->retry_after_us = 0;
     request->flight = NULL;
+    request->unknown = false;
     engine->late = true;
     engine->stats.requests += 1;
     engine->stats.accepted += 1;
@@ -205,9 +227,8 @@ void idem_engine_submit(struct idem_engine *engine, struct idem_request *request
     command->slot = request->flight != NULL;
     request->item.owner = IDEM_OWNER_REQUEST;
     request->item.outcome = &request->outcome;
-    request->item.answer = IDEM_STORE_NONE;
     idem_crash_point("accept-queued");
-    idem_list_push(&engine->queue, &request->item.node);
+    idem_engine_queue(engine, &request->item);
 }
 
 enum idem_err idem_engine_recover(struct idem_engine *engine, const struct idem_due *due)
@@ -273,25 +294,35 @@ static void complete(struct idem_engine *engine, struct idem_request *request)
     IDEM_UNREACHABLE();
 }
 
-static void request_came_back(struct idem_engine *engine, struct idem_request *request)
+/* Nobody knows whether it was written: as long as somebody waits, it is found out. */
+static void find_out(struct idem_engine *engine, struct idem_request *request)
 {
     bool late = request->deadline_us <= idem_clock_mono_us(engine->options.clock);
+    if (engine->options.store->broken || late) {
+        idem_request_finish_problem(engine, request, IDEM_PROBLEM_OUTCOME_UNKNOWN);
+        return;
+    }
+    idem_engine_again(engine, &request->item);
+}
+
+static void request_came_back(struct idem_engine *engine, struct idem_request *request)
+{
     switch (request->item.answer) {
     case IDEM_STORE_DURABLE:
         complete(engine, request);
         return;
     case IDEM_STORE_UNKNOWN:
-        if (engine->options.store->broken || late) {
-            idem_request_finish_problem(engine, request, IDEM_PROBLEM_OUTCOME_UNKNOWN);
-            return;
-        }
-        idem_list_push_front(&engine->queue, &request->item.node);
-        idem_engine_pause(engine);
+        request->unknown = true;
+        find_out(engine, request);
         return;
     case IDEM_STORE_CONFLICT:
     case IDEM_STORE_NOTHING:
     case IDEM_STORE_WRONG_NODE:
     case IDEM_STORE_DOWN:
+        if (request->unknown) {
+            find_out(engine, request);
+            return;
+        }
         idem_request_finish_problem(engine, request, IDEM_PROBLEM_UNAVAILABLE);
         return;
     case IDEM_STORE_NONE:
@@ -308,7 +339,6 @@ static void item_came_back(struct idem_engine *engine, struct idem_store_item *i
     }
     engine->stats.answers[item->answer] += 1;
     if (item->answer == IDEM_STORE_DURABLE) {
-        engine->pause_us = 0;
         idem_tally_durable(engine, item);
         idem_news_tell(engine, item);
     }
@@ -385,12 +415,7 @@ static void submit_batch(struct idem_engine *engine, struct idem_engine_batch *b
 
 static void submit_batches(struct idem_engine *engine)
 {
-    if (engine->retry_at_us != 0) {
-        if (idem_clock_mono_us(engine->options.clock) < engine->retry_at_us) {
-            return;
-        }
-        engine->retry_at_us = 0;
-    }
+    int64_t now_us = idem_clock_mono_us(engine->options.clock);
     while (engine->queue.count + engine->apart.count > 0 &&
            idem_store_has_room(engine->options.store)) {
         struct idem_engine_batch *batch = free_batch(engine);
@@ -399,7 +424,8 @@ static void submit_batches(struct idem_engine *engine)
         }
         size_t count = idem_flight_form_apart(engine, batch);
         if (count == 0) {
-            count = idem_batch_form(batch, engine->batches, engine->batch_count, &engine->queue);
+            count = idem_batch_form(batch, engine->batches, engine->batch_count, &engine->queue,
+                                    now_us);
         }
         if (count == 0) {
             return; /* Everything waits for a batch that is under way, or for its time. */
@@ -424,10 +450,10 @@ static void end_if_late(struct idem_engine *engine, struct idem_store_item *item
     if (request->deadline_us > now_us && !engine->options.store->broken) {
         return;
     }
-    bool unknown = item->answer == IDEM_STORE_UNKNOWN;
     idem_list_remove(&engine->queue, &item->node);
     idem_request_finish_problem(engine, request,
-                                unknown ? IDEM_PROBLEM_OUTCOME_UNKNOWN : IDEM_PROBLEM_UNAVAILABLE);
+                                request->unknown ? IDEM_PROBLEM_OUTCOME_UNKNOWN
+                                                 : IDEM_PROBLEM_UNAVAILABLE);
 }
 
 static void end_queued(struct idem_engine *engine)
@@ -445,6 +471,22 @@ static void end_queued(struct idem_engine *engine)
     }
 }
 
+/* What may run again now and does not waits for a batch, whose end is a step. */
+static void note_again(struct idem_engine *engine)
+{
+    int64_t now_us = idem_clock_mono_us(engine->options.clock);
+    if (engine->again_at_us > now_us) {
+        return;
+    }
+    engine->again_at_us = INT64_MAX;
+    IDEM_LIST_FOREACH (node, &engine->queue) {
+        int64_t again_us = IDEM_CONTAINER_OF(node, struct idem_store_item, node)->again_us;
+        if (again_us > now_us && again_us < engine->again_at_us) {
+            engine->again_at_us = again_us;
+        }
+    }
+}
+
 void idem_engine_step(struct idem_engine *engine)
 {
     engine->late = false;
@@ -454,6 +496,8 @@ void idem_engine_step(struct idem_engine *engine)
     reap_store(engine); /* A store that answers at once need not wait for the next step. */
     submit_batches(engine);
     end_queued(engine);
+    note_again(engine);
+    idem_watch_step(engine);
     idem_request_end_waits(engine, idem_clock_mono_us(engine->options.clock));
     engine->stats.queued = engine->queue.count;
 }
@@ -467,9 +511,9 @@ int64_t idem_engine_wake_us(const struct idem_engine *engine)
     if (engine->waiting.first != NULL) {
         wake_us = IDEM_CONTAINER_OF(engine->waiting.first, struct idem_request, node)->deadline_us;
     }
-    if (engine->retry_at_us != 0 && engine->retry_at_us < wake_us) {
-        wake_us = engine->retry_at_us;
-    }
+    wake_us = engine->again_at_us < wake_us ? engine->again_at_us : wake_us;
+    int64_t watch_us = idem_watch_wake_us(engine);
+    wake_us = watch_us < wake_us ? watch_us : wake_us;
     int64_t apart_us = idem_flight_apart_us(engine);
     wake_us = apart_us < wake_us ? apart_us : wake_us;
     if (engine->queue.count > 0 && engine->queue_look_us < wake_us) {
@@ -493,6 +537,11 @@ void idem_engine_reap(struct idem_engine *engine, struct idem_list *ret_requests
 void idem_engine_set_reserve_low(struct idem_engine *engine, bool low)
 {
     engine->reserve_low = low;
+}
+
+bool idem_engine_shares_store(const struct idem_engine *engine)
+{
+    return engine->options.store->shared;
 }
 
 void idem_engine_drain(struct idem_engine *engine)

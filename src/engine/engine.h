@@ -88,6 +88,7 @@ struct idem_request {
     struct idem_list_node wait_node;
     int64_t deadline_us; /* Monotonic. */
     void *flight;
+    bool unknown; /* A run of its command was not answered. */
 };
 
 enum idem_err idem_engine_create(const struct idem_engine_options *options,
@@ -147,6 +148,9 @@ void idem_engine_set_reserve_low(struct idem_engine *engine, bool low);
 
 /* False while every new claim would be refused: stopping, disk below its reserve, store broken. */
 bool idem_engine_takes_work(const struct idem_engine *engine);
+
+/* Other processes may write beside this one. */
+bool idem_engine_shares_store(const struct idem_engine *engine);
 
 /* New requests are refused; what is in flight goes on. */
 void idem_engine_drain(struct idem_engine *engine);

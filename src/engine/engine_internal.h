@@ -39,16 +39,18 @@ struct idem_flight {
     struct idem_store_item item; /* EVIDENCE or DUE. */
     struct idem_outcome outcome; /* Of the command that ran last; the call borrows from it. */
     struct idem_call call;
-    int64_t asked_us;  /* Wall time when the call left ... */
+    int64_t asked_us;  /* Wall time, by the store's clock, when the call left ... */
     int64_t called_us; /* ... and monotonic. */
     unsigned refusals; /* How often the store refused its command alone, one after the other. */
     int64_t again_us;  /* Monotonic: when a command that is set apart runs again. */
+    bool unknown;      /* A run of its command was not answered. */
 };
 
 struct idem_engine {
     struct idem_engine_options options;
     struct idem_cache *cache;
     struct idem_live_table *live;
+    struct idem_watch *watch; /* NULL: nobody else is on the store. */
 
     struct idem_list queue;   /* Items that wait for a batch. */
     struct idem_list apart;   /* Items of flights, each to be run in a batch of its own. */
@@ -67,8 +69,7 @@ struct idem_engine {
 
     size_t tasks;          /* Submitted and not back yet. */
     size_t reads;          /* Likewise. */
-    int64_t retry_at_us;   /* Monotonic: the store refused, no batch before this. 0: no pause. */
-    int64_t pause_us;      /* The last pause; doubles while the store refuses. */
+    int64_t again_at_us;   /* Monotonic: when the next queued command that ran may run again. */
     int64_t queue_look_us; /* Monotonic: when the queue is next searched for passed deadlines. */
     int64_t due_hint_us;   /* Wall: the earliest time a commit planned since a worker asked. */
     bool reserve_low;
@@ -156,6 +157,18 @@ void idem_request_end_waits(struct idem_engine *engine, int64_t until_us);
 /* Everybody who waits for this intent gets its reply. */
 void idem_request_notify(struct idem_engine *engine, const struct idem_outcome *outcome);
 
+/* watch.c: on a store that is shared. Each does nothing where it is not. */
+
+enum idem_err idem_watch_create(bool shared, struct idem_watch **ret_watch) IDEM_MUST_CHECK;
+void idem_watch_destroy(struct idem_watch *watch);
+
+/* Somebody waits, from now on, for what no flight here acts on. */
+void idem_watch_joined(struct idem_engine *engine);
+
+/* Looks if it is time or something was heard, and tells who waits what the looks found. */
+void idem_watch_step(struct idem_engine *engine);
+int64_t idem_watch_wake_us(const struct idem_engine *engine);
+
 /* engine.c */
 
 /* Ids, token and noise for a command that is about to be queued. */
@@ -167,7 +180,10 @@ void idem_engine_note_due(struct idem_engine *engine, const struct idem_intent *
 /* Whether anything can be recorded at all: not stopping, not broken. */
 bool idem_engine_can_record(const struct idem_engine *engine);
 
-/* No batch for a while: the store refused. */
-void idem_engine_pause(struct idem_engine *engine);
+/* The item comes first: it did not run yet. */
+void idem_engine_queue(struct idem_engine *engine, struct idem_store_item *item);
+
+/* The store refused the item, or nobody knows: it runs again after a pause of its own. */
+void idem_engine_again(struct idem_engine *engine, struct idem_store_item *item);
 
 #endif /* IDEM_ENGINE_ENGINE_INTERNAL_H */

@@ -44,6 +44,9 @@ void idem_flight_give_back(struct idem_engine *engine, struct idem_flight *fligh
     struct idem_live *live = idem_live_find(engine->live, &flight->scope);
     if (live != NULL && live->flight == flight) {
         live->flight = NULL;
+        if (live->waiters.count > 0) { /* From now on others may end it. */
+            idem_watch_joined(engine);
+        }
         idem_live_drop(engine->live, &flight->scope);
     }
     not_refused(engine, flight);
@@ -69,9 +72,9 @@ static void queue_command(struct idem_engine *engine, struct idem_flight *flight
     idem_engine_seed(engine, &flight->item.command);
     flight->item.owner = IDEM_OWNER_FLIGHT;
     flight->item.outcome = &flight->outcome;
-    flight->item.answer = IDEM_STORE_NONE;
+    flight->unknown = false;
     flight->state = IDEM_FLIGHT_SETTLING;
-    idem_list_push(&engine->queue, &flight->item.node);
+    idem_engine_queue(engine, &flight->item);
 }
 
 /* The evidence in flight->call becomes a command. */
@@ -152,8 +155,9 @@ void idem_flight_call(struct idem_engine *engine, struct idem_flight *flight)
     int64_t granted_end_us =
         release->not_after_us != 0 ? release->not_after_us : flight->outcome.intent.lease_end_us;
     flight->call.not_after_us = command->mono_us + (granted_end_us - command->now_us);
-    flight->asked_us = idem_clock_wall_us(engine->options.clock);
     flight->called_us = idem_clock_mono_us(engine->options.clock);
+    /* In the time of the stamps, which may be another machine's: it is compared with them. */
+    flight->asked_us = command->now_us + (flight->called_us - command->mono_us);
 
     if (flight->call.kind == IDEM_CALL_SEND) {
         engine->stats.sends += 1;
@@ -241,7 +245,8 @@ size_t idem_flight_form_apart(struct idem_engine *engine, struct idem_engine_bat
     struct idem_list alone = { .count = 0 };
     idem_list_remove(&engine->apart, &flight->item.node);
     idem_list_push(&alone, &flight->item.node);
-    size_t count = idem_batch_form(batch, engine->batches, engine->batch_count, &alone);
+    flight->item.again_us = now_us; /* It ran before, and its time has come. */
+    size_t count = idem_batch_form(batch, engine->batches, engine->batch_count, &alone, now_us);
     if (count == 0) { /* Somebody has its subject at the moment. */
         flight->again_us = now_us + APART_FIRST_US;
         idem_list_join(&engine->apart, &alone);
@@ -295,7 +300,8 @@ void idem_flight_settled(struct idem_engine *engine, struct idem_flight *flight)
         return;
     }
     struct idem_command *command = &flight->item.command;
-    if (command->kind == IDEM_COMMAND_DUE && answer != IDEM_STORE_UNKNOWN) {
+    flight->unknown = flight->unknown || answer == IDEM_STORE_UNKNOWN;
+    if (command->kind == IDEM_COMMAND_DUE && !flight->unknown) {
         if (engine->draining) {
             idem_flight_give_back(engine, flight); /* It stays due. */
             return;
@@ -304,8 +310,7 @@ void idem_flight_settled(struct idem_engine *engine, struct idem_flight *flight)
         command->now_us = 0;
     }
     if (answer != IDEM_STORE_CONFLICT) {
-        idem_list_push_front(&engine->queue, &flight->item.node);
-        idem_engine_pause(engine);
+        idem_engine_again(engine, &flight->item);
         return;
     }
     set_apart(engine, flight);

@@ -123,6 +123,9 @@ void idem_request_join(struct idem_engine *engine, struct idem_request *request)
     live = idem_live_get(engine->live, scope);
     idem_list_push(&live->waiters, &request->wait_node);
     insert_by_deadline(engine, request);
+    if (live->flight == NULL) {
+        idem_watch_joined(engine);
+    }
 }
 
 void idem_request_end_waits(struct idem_engine *engine, int64_t until_us)

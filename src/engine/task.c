@@ -35,8 +35,7 @@ void idem_engine_run(struct idem_engine *engine, struct idem_task *task)
     }
     idem_engine_seed(engine, command);
     command->now_us = 0; /* The store stamps it. */
-    task->item.answer = IDEM_STORE_NONE;
-    idem_list_push(&engine->queue, &task->item.node);
+    idem_engine_queue(engine, &task->item);
 }
 
 /* What the commit did to an intent, told to everybody whom it concerns. */
@@ -75,8 +74,7 @@ void idem_task_came_back(struct idem_engine *engine, struct idem_task *task)
         give_back(engine, task);
         return;
     }
-    idem_list_push_front(&engine->queue, &task->item.node);
-    idem_engine_pause(engine);
+    idem_engine_again(engine, &task->item);
 }
 
 void idem_task_end_queued(struct idem_engine *engine, struct idem_task *task)

@@ -36,6 +36,8 @@ enum idem_read_kind {
     IDEM_READ_SUMMARY,       /* How many of what, into `summary`. */
     IDEM_READ_CREDENTIALS,   /* A page, row > after_row, into `credentials`. */
     IDEM_READ_PLACES,        /* Where payments are, into `places`. Walks over all of them. */
+    IDEM_READ_INTENT,        /* By scope, whoever's: the intent. For those who wait for its end. */
+    IDEM_READ_WAITED,        /* Which of the intents `waited` nobody need wait for any more. */
     IDEM_READ_COUNT
 };
 
@@ -47,6 +49,7 @@ enum idem_read_kind {
 #define IDEM_READ_ENTRIES_MAX     32
 #define IDEM_READ_CREDENTIALS_MAX 16
 #define IDEM_READ_PLACES_MAX      32
+#define IDEM_READ_WAITED_MAX      1024 /* Asked for at once. */
 
 /* Which operations a list shows. */
 enum idem_list_filter {
@@ -115,6 +118,12 @@ struct idem_read {
     int64_t now_us;
     int64_t after_row; /* LIST: 0 is the beginning. */
     enum idem_list_filter filter;
+    /*
+     * WAITED: the submitter's, in order of `row`; those that are final, released or gone are moved
+     * to the front, and counted. One question, however many they are.
+     */
+    struct idem_due *waited;
+    size_t waited_count;
 
     enum idem_store_answer
         answer; /* DURABLE: the result is true. Otherwise it could not be read. */

@@ -104,6 +104,41 @@ static enum idem_rows_step of_payment_read(struct idem_rows *rows, struct idem_r
                : step;
 }
 
+/* Without its history: where it stands is all that those who wait for it are told. */
+static enum idem_rows_step intent_read(struct idem_rows *rows, struct idem_read *read)
+{
+    struct idem_rows_key key = { .scope = read->scope };
+    enum idem_rows_step step =
+        rows->ops->find_intent(rows, IDEM_FIND_BY_SCOPE, &key, &read->intent);
+    read->found = read->intent.row != 0;
+    return step;
+}
+
+static bool is_over(const struct idem_intent *intent)
+{
+    return intent->row == 0 || intent->state == IDEM_INTENT_RELEASED ||
+           idem_intent_is_final(intent->state);
+}
+
+/* One by one, where nobody else writes and nobody asks in earnest. */
+static enum idem_rows_step waited_read(struct idem_rows *rows, struct idem_read *read)
+{
+    size_t over = 0;
+    enum idem_rows_step step = IDEM_ROWS_OK;
+    for (size_t i = 0; i < read->waited_count && step == IDEM_ROWS_OK; i++) {
+        struct idem_rows_key key = { .scope = read->waited[i].scope };
+        read->intent = (struct idem_intent){ .row = 0 };
+        idem_buf_reset(&read->kept);
+        step = rows->ops->find_intent(rows, IDEM_FIND_BY_SCOPE, &key, &read->intent);
+        if (step == IDEM_ROWS_OK && is_over(&read->intent)) {
+            read->waited[over] = read->waited[i];
+            over += 1;
+        }
+    }
+    read->waited_count = over;
+    return step;
+}
+
 static enum idem_rows_step kind_read(struct idem_rows *rows,
                                      int64_t incarnation,
                                      struct idem_read *read)
@@ -137,6 +172,11 @@ static enum idem_rows_step kind_read(struct idem_rows *rows,
         return rows->ops->find_credentials(rows, read);
     case IDEM_READ_PLACES:
         return rows->ops->find_places(rows, read);
+    case IDEM_READ_INTENT:
+        return intent_read(rows, read);
+    case IDEM_READ_WAITED:
+        return rows->ops->find_waited == NULL ? waited_read(rows, read)
+                                              : rows->ops->find_waited(rows, read);
     case IDEM_READ_NONE:
     case IDEM_READ_COUNT:
         break;
@@ -164,6 +204,15 @@ static void read_reset(struct idem_read *read)
     read->place_count = 0;
 }
 
+/* It is told to somebody outside; workers only make commands of what they read. */
+static bool is_told(enum idem_read_kind kind)
+{
+    return kind == IDEM_READ_PAYMENT || kind == IDEM_READ_PAYMENT_BY_ORDER ||
+           kind == IDEM_READ_REFUND || kind == IDEM_READ_OPERATION ||
+           kind == IDEM_READ_OPERATION_BY_SCOPE || kind == IDEM_READ_ANY_OPERATION ||
+           kind == IDEM_READ_INTENT;
+}
+
 bool idem_read_run(struct idem_rows *rows, int64_t incarnation, struct idem_read *read)
 {
     read_reset(read);
@@ -175,6 +224,9 @@ bool idem_read_run(struct idem_rows *rows, int64_t incarnation, struct idem_read
     }
     if (rows->ops->rollback(rows) != IDEM_ROWS_OK) { /* Nothing was written: the shorter end. */
         step = IDEM_ROWS_LOST;
+    }
+    if (step == IDEM_ROWS_OK && is_told(read->kind) && rows->ops->prove != NULL) {
+        step = rows->ops->prove(rows);
     }
     /* Text longer than limits.h allows is not ours; half of it is no answer. */
     if (step == IDEM_ROWS_OK && !read->kept.full) {

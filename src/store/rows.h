@@ -35,6 +35,7 @@ enum idem_rows_step {
 #define IDEM_META_MEMORY_SINCE  "memory_since_us"  /* Before it something may be missing. */
 #define IDEM_META_RESTORED_OVER "restored_over_"   /* And the time: "who: why". */
 #define IDEM_META_OLD_EFFECTS   "old_effect_ids"   /* "1": made before ids named scopes. */
+#define IDEM_META_SCHEMA_MIN    "schema_min"       /* Shared stores: the oldest that may work. */
 
 /* What a row is looked for by. */
 enum idem_find {
@@ -79,6 +80,12 @@ struct idem_rows_ops {
     enum idem_rows_step (*commit)(struct idem_rows *rows); /* OK or LOST. */
     /* OK: nothing of it is there. Otherwise LOST. Also for a transaction that is over already. */
     enum idem_rows_step (*rollback)(struct idem_rows *rows);
+
+    /*
+     * NULL, or after a rollback: what was read before it stands whatever becomes of the server. For
+     * a backend that may show what not all of those have that must.
+     */
+    enum idem_rows_step (*prove)(struct idem_rows *rows);
 
     enum idem_rows_step (*find_intent)(struct idem_rows *rows,
                                        enum idem_find find,
@@ -125,6 +132,8 @@ struct idem_rows_ops {
     /* Into `read`: where payments are, each place once. */
     enum idem_rows_step (*find_places)(struct idem_rows *rows, struct idem_read *read);
     enum idem_rows_step (*find_summary)(struct idem_rows *rows, struct idem_summary *ret_summary);
+    /* NULL, or WAITED in one question: for a backend that several processes share. */
+    enum idem_rows_step (*find_waited)(struct idem_rows *rows, struct idem_read *read);
 
     enum idem_rows_step (*find_stub)(struct idem_rows *rows,
                                      enum idem_find find,

@@ -6,7 +6,9 @@
  *               one another's facts only by luck. If others wrote meanwhile, all of it runs once
  *               more on what stands there now. Then each command runs in a transaction of its
  *               own and is decided anew from fresh facts, so one that keeps missing (CONFLICT)
- *               cannot keep the others from being written.
+ *               cannot keep the others from being written. Each that is REFUSED alone may have
+ *               waited for somebody's lock: after a few of them the rest is not tried (NOTHING),
+ *               so that a batch has an end that its callers can wait for.
  *   REFUSED     the store cannot write now and the rollback worked: NOTHING.
  *   DAMAGED     what lies there is not what was written. Rolled back and DOWN; nothing runs after
  *               it, since NOTHING would let everybody try for ever with nobody looking.
@@ -30,6 +32,8 @@
 #include "base/attr.h"
 #include "base/bug.h"
 #include "base/crash.h"
+
+#define REFUSED_ALONE_MAX 8 /* Of a batch, one by one. */
 
 static struct idem_store_item *item_of(struct idem_list_node *node)
 {
@@ -66,6 +70,15 @@ static enum idem_store_answer worse(enum idem_store_answer left, enum idem_store
     return rank[left] >= rank[right] ? left : right;
 }
 
+/* Grants are in the store's time, maybe another machine's: so is what is compared with them. */
+static void times_tell(struct idem_command *command)
+{
+    struct idem_resolve *resolve = &command->resolve;
+    if (command->kind == IDEM_COMMAND_RESOLVE && resolve->asked_mono_us != 0) {
+        resolve->asked_us = command->now_us - (command->mono_us - resolve->asked_mono_us);
+    }
+}
+
 static void items_stamp(struct idem_run *run, struct idem_list_node *first, size_t count)
 {
     int64_t mono_us = idem_clock_mono_us(run->options->clock);
@@ -83,6 +96,7 @@ static void items_stamp(struct idem_run *run, struct idem_list_node *first, size
             command->opened_us = run->opening.opened_us;
             command->memory_since_us = run->opening.memory_since_us;
             command->restored = run->restored;
+            times_tell(command);
         }
     }
 }
@@ -748,10 +762,13 @@ void idem_run_batch(struct idem_run *run, struct idem_store_batch *batch)
         batch_answer(batch, answer_of(step));
         return;
     }
+    size_t refused = 0;
     batch->answer = IDEM_STORE_DURABLE;
     IDEM_LIST_FOREACH (node, &batch->items) {
         struct idem_store_item *item = item_of(node);
-        item->answer = item_run_alone(run, item);
+        bool tried = refused < REFUSED_ALONE_MAX || run->broken;
+        item->answer = tried ? item_run_alone(run, item) : IDEM_STORE_NOTHING;
+        refused += item->answer == IDEM_STORE_NOTHING ? 1 : 0;
         batch->answer = worse(batch->answer, item->answer);
     }
 }

@@ -83,6 +83,11 @@ void idem_store_reap(struct idem_store *store,
     idem_list_join(ret_reads, &reads);
 }
 
+bool idem_store_heard(struct idem_store *store)
+{
+    return store->ops->heard != NULL && store->ops->heard(store);
+}
+
 void idem_store_break(struct idem_store *store)
 {
     store_check(store);

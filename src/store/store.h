@@ -45,6 +45,9 @@ struct idem_store_item {
     struct idem_outcome *outcome;  /* The submitter's memory. True only if DURABLE. */
     unsigned owner;                /* The submitter's: which of its structs this is in. */
     enum idem_store_answer answer; /* Of this command: after a miss each one runs alone. */
+    /* The submitter's: it ran and runs again, not before this (monotonic); 0: it comes first. */
+    int64_t again_us;
+    unsigned refusals; /* Likewise: how often it came back without being durable. */
 };
 
 /* At most one command per intent, payment and order number: the engine sees to that. */
@@ -67,9 +70,11 @@ struct idem_store_ops {
                  struct idem_list *ret_reads);
     void (*stop)(struct idem_store *store);
     void (*destroy)(struct idem_store *store);
+    /* NULL where the store is nobody else's; see idem_store_heard(). */
+    bool (*heard)(struct idem_store *store);
 };
 
-#define IDEM_STORE_OPS_VERSION 2
+#define IDEM_STORE_OPS_VERSION 3
 
 /* How a store is opened, whichever it is. */
 struct idem_store_options {
@@ -89,6 +94,8 @@ struct idem_store_options {
      * decided. It lasts over later starts until IDEM_MARK_RESTORED_OVER.
      */
     bool restored;
+    /* There was a store: a database without one is another, and nothing is begun in it. */
+    bool must_exist;
 };
 
 /* The part every backend shares. A backend's own struct begins with it. */
@@ -109,7 +116,10 @@ struct idem_store {
     int64_t opened_us;
     bool old_effect_ids; /* Some effects may be at the providers under ids that name no scope. */
     int64_t horizon_us;  /* Of IDEM_MARK_HORIZON, as the opening left it; never 0. */
+    bool shared;         /* Other processes may write beside this one. */
     bool broken;         /* This process must not go on with it: exit and start anew. */
+    bool silent;         /* What is under it did not answer when last asked; as reaped. */
+    struct idem_error silence; /* Why. */
     bool stopped;
 };
 
@@ -123,6 +133,12 @@ void idem_store_read(struct idem_store *store, struct idem_read *read);
 void idem_store_reap(struct idem_store *store,
                      struct idem_list *ret_batches,
                      struct idem_list *ret_reads);
+
+/*
+ * Since it was last asked, something was heard of an intent that IDEM_READ_WAITED was about: look
+ * again. Only a hint, which may be missing or too much.
+ */
+bool idem_store_heard(struct idem_store *store);
 
 /* `broken` from now on: somebody saw that what lies under the store is not what was opened. */
 void idem_store_break(struct idem_store *store);

@@ -3,7 +3,8 @@
  * a payment go.
  *
  * It decides nothing: it reads what retention has reached and submits each as a command on the one
- * path, in bounded batches that stay small beside load.
+ * path, in bounded batches that stay small beside load. Where several instances share a store, the
+ * store tells each of them its share; what another one has done meanwhile is found done.
  *
  * It does not believe the clock by itself. Its horizon is a time of its own that stands in the
  * store, never passes the wall clock and gains at most two seconds in a second of monotonic time: a

@@ -4,7 +4,9 @@
  *
  * When to look next: at once if rows were left over and there is room; when the engine knows of
  * something planned (its hint), when the store named the next due time, and in any case once a
- * second, for what other processes on the same store leave behind.
+ * second, for what other processes on the same store leave behind. Where there are any, one of them
+ * may also die at any time: then what it left is over before its leases are, and is looked for
+ * every few seconds.
  */
 #include "worker/recovery.h"
 
@@ -13,6 +15,7 @@
 #include "base/bug.h"
 
 #define LOOK_EVERY_US IDEM_US_PER_SECOND
+#define LEFT_EVERY_US IDEM_US_PER_SECOND
 #define FULL_PAUSE_US (20 * IDEM_US_PER_MS) /* Rows are left and the engine is full. */
 
 struct idem_recovery {
@@ -25,6 +28,7 @@ struct idem_recovery {
     bool stopped;
     int64_t after_row;  /* How far the search for what was left has come. */
     int64_t look_at_us; /* Monotonic. */
+    int64_t left_at_us; /* Monotonic: when what others left is looked for again. */
 };
 
 enum idem_err idem_recovery_create(struct idem_engine *engine,
@@ -84,6 +88,8 @@ static void took_left(struct idem_recovery *recovery)
     }
     if (recovery->read.due_count < IDEM_READ_DUE_MAX) {
         recovery->caught_up = true;
+        recovery->after_row = 0;
+        recovery->left_at_us = idem_clock_mono_us(recovery->clock) + LEFT_EVERY_US;
     }
     look_within(recovery, 0);
 }
@@ -113,10 +119,17 @@ static void take_read(struct idem_recovery *recovery)
     }
 }
 
+static bool left_is_next(const struct idem_recovery *recovery)
+{
+    bool again = idem_engine_shares_store(recovery->engine) &&
+                 idem_clock_mono_us(recovery->clock) >= recovery->left_at_us;
+    return again || !recovery->caught_up;
+}
+
 static void begin_read(struct idem_recovery *recovery)
 {
     struct idem_read *read = &recovery->read;
-    read->kind = recovery->caught_up ? IDEM_READ_DUE : IDEM_READ_LEFT;
+    read->kind = left_is_next(recovery) ? IDEM_READ_LEFT : IDEM_READ_DUE;
     read->now_us = idem_clock_wall_us(recovery->clock);
     read->after_row = recovery->after_row;
     read->done = &recovery->done;

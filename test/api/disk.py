@@ -17,7 +17,6 @@ import ctypes
 import pathlib
 import resource
 import signal
-import sqlite3
 import sys
 import threading
 import time
@@ -254,20 +253,16 @@ TIMES = {
 }
 
 
-def move_times(path, by_us):
-    """Every time in the store, and how far retention trusts the clock."""
-    with contextlib.closing(sqlite3.connect(path)) as database:
-        for table, columns in TIMES.items():
-            for column in columns.split():
-                database.execute(
-                    f"UPDATE {table} SET {column} = {column} + ? WHERE {column} > 0", (by_us,)
-                )
-        database.execute(
-            "UPDATE meta SET value = CAST(value AS INTEGER) + ? WHERE key IN"
-            " ('created_us', 'reap_horizon_us')",
-            (by_us,),
-        )
-        database.commit()
+def times_moved(by_us):
+    """Statements: every time in the store, and how far retention trusts the clock."""
+    for table, columns in TIMES.items():
+        for column in columns.split():
+            yield f"UPDATE {table} SET {column} = {column} + ? WHERE {column} > 0", by_us
+    yield (
+        "UPDATE meta SET value = CAST(CAST(value AS BIGINT) + ? AS TEXT) WHERE key IN"
+        " ('created_us', 'reap_horizon_us')",
+        by_us,
+    )
 
 
 def clock_jumps(idem):
@@ -279,7 +274,7 @@ def clock_jumps(idem):
             horizon = "SELECT count(*) FROM meta WHERE key = 'reap_horizon_us'"
             world.wait_until(lambda: world.rows(horizon) == [(1,)], "retention has its horizon")
             assert world.stop() == 0
-            move_times(world.directory / "idem.db", by_us)
+            world.store.change(*times_moved(by_us))
             world.start()
             assert world.alive(), world.log_text()[-2000:]
             reply = world.pay("a", "a")

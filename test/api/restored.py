@@ -11,11 +11,8 @@ what every provider becomes when its window has passed: a second send would be a
 The sandbox's ledger counts executions and is the judge. Usage: restored.py IDEM
 """
 
-import contextlib
 import email.utils
 import pathlib
-import shutil
-import sqlite3
 import sys
 import time
 
@@ -24,37 +21,24 @@ import harness  # noqa: E402
 from harness import World  # noqa: E402
 
 PLAIN = {"entries": ("sandbox-plain",), "lease_ms": 3200, "wait_ms": 3000}
-FILES = ("idem.db", "idem.db.secrets")
 TEN_YEARS_US = 10 * 365 * 86400 * 1000000
 
 
 def copy_take(world):
     """The store as it is now, and nothing of its log: the service has stopped."""
     assert world.stop() == 0
-    copy = world.directory / "copy"
-    copy.mkdir()
-    for name in FILES:
-        shutil.copy2(world.directory / name, copy / name)
+    world.store.copy_take()
 
 
 def copy_take_running(world):
     """The same of a service that is killed in the middle: file and log as one."""
     world.kill()
-    copy = world.directory / "copy"
-    copy.mkdir()
-    with contextlib.closing(sqlite3.connect(world.directory / "idem.db")) as store:
-        with contextlib.closing(sqlite3.connect(copy / "idem.db")) as target:
-            store.backup(target)
-    shutil.copy2(world.directory / "idem.db.secrets", copy / "idem.db.secrets")
+    world.store.copy_take()
 
 
 def copy_put_back(world):
     """The service is gone, by whatever death."""
-    for name in ("idem.db", "idem.db-wal", "idem.db-shm"):
-        with contextlib.suppress(FileNotFoundError):
-            (world.directory / name).unlink()
-    for name in FILES:
-        shutil.copy2(world.directory / "copy" / name, world.directory / name)
+    world.store.copy_put_back()
 
 
 def pay(world, key, order_no, **more):
@@ -219,6 +203,21 @@ def open_in_the_copy(idem):
         world.close()
 
 
+TIMES = {
+    "events": ("at_us",),
+    "intents": ("created_us", "updated_us", "finished_us", "expires_us", "reap_us"),
+    "payments": ("created_us", "updated_us"),
+    "sends": ("granted_us", "not_after_us"),
+}
+
+
+def times_moved(by_us):
+    """Statements: as if all had been done by a clock that was so far ahead."""
+    for table, columns in TIMES.items():
+        for column in columns:
+            yield f"UPDATE {table} SET {column} = {column} + ? WHERE {column} > 0", by_us
+
+
 def clock_ahead(idem):
     """A copy whose times lie ten years ahead hides nothing: all of the provider's past is read"""
     world = World(idem, PLAIN)
@@ -228,21 +227,8 @@ def clock_ahead(idem):
         world.start()
         assert pay(world, "k-1", "order-1").status == 201
         world.kill()
-        times = {
-            "events": ("at_us",),
-            "intents": ("created_us", "updated_us", "finished_us", "expires_us", "reap_us"),
-            "payments": ("created_us", "updated_us"),
-            "sends": ("granted_us", "not_after_us"),
-        }
-        with contextlib.closing(sqlite3.connect(world.directory / "copy" / "idem.db")) as copy:
-            for table, columns in times.items():
-                for column in columns:
-                    copy.execute(
-                        f"UPDATE {table} SET {column} = {column} + ? WHERE {column} > 0",
-                        (TEN_YEARS_US,),
-                    )
-            copy.commit()
         copy_put_back(world)
+        world.store.change(*times_moved(TEN_YEARS_US))
         world.start(arguments=["--restored"])
         assert world.admin("GET", "/restored").json()["from"] is None, "from the beginning"
         world.kill()

@@ -9,9 +9,7 @@ Method: the real program. Days do not pass in a test, so the stored times are mo
 service is stopped. Usage: retention.py IDEM
 """
 
-import contextlib
 import pathlib
-import sqlite3
 import sys
 import time
 
@@ -27,22 +25,13 @@ def problem(reply):
     return reply.json()["type"].rsplit(":", 1)[1]
 
 
-def store_change(world, *statements):
-    """While it is stopped."""
-    with contextlib.closing(sqlite3.connect(world.directory / "idem.db")) as database:
-        for statement, *values in statements:
-            database.execute(statement, values)
-        database.commit()
-
-
 def age_by(world, days):
     """As if everything had been done `days` earlier. The horizon stays: it is the present."""
     shift = days * DAY_US
     names = ("created_us", "updated_us", "patience_us", "finished_us", "expires_us")
     moved = ", ".join(f"{name} = {name} - {shift}" for name in names)
-    store_change(
-        world,
-        (f"UPDATE intents SET {moved}, reap_us = reap_us - {shift} WHERE reap_us > 0",),
+    world.store.change(
+        (f"UPDATE intents SET {moved}, reap_us = reap_us - {shift} WHERE reap_us > 0",)
     )
 
 
@@ -140,8 +129,7 @@ def erased(idem):
         assert "Erika" not in str(view), view
         assert (view["order_no"], view["captured"]) == ("order-1", "100.00"), view
         assert world.stop() == 0
-        kept = (world.directory / "idem.db").read_bytes()
-        assert b"Mustermann" not in kept, "it is not in the file any more"
+        assert not world.store.holds("Mustermann"), "it is not in the store any more"
     finally:
         world.close()
 

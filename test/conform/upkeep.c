@@ -262,6 +262,83 @@ static void a_verdict_speaks_of_when_it_was_said(void **state)
     assert_int_equal(call.outcome.intent.state, IDEM_INTENT_FAILED);
 }
 
+/* The clock of whoever heard it may be wrong: what counts is how long ago that was. */
+static void a_verdict_is_dated_by_the_stores_clock(void **state)
+{
+    struct fixture *fixture = *state;
+    struct call accept;
+    struct call call;
+    pay(fixture, &accept, "key-1");
+    settle(fixture, &accept, IDEM_OUTCOME_UNKNOWN);
+    struct idem_command *command = call_begin(fixture, &call, IDEM_COMMAND_RESOLVE);
+    command->scope = accept.outcome.intent.scope;
+    command->resolve = (struct idem_resolve){
+        .verdict = IDEM_VERDICT_FAILED,
+        .asked_us = INT64_MAX, /* Years ahead. */
+        .asked_mono_us = idem_clock_mono_us(&fixture->clock),
+        .by = IDEM_STR("ops/anna"),
+        .reason = IDEM_STR("not in the provider's console"),
+    };
+    int64_t said_us = idem_clock_wall_us(&fixture->clock);
+    fixture->clock.wall_base_us += IDEM_US_PER_DAY;
+    fixture_run_durable(fixture, &call, 1);
+    assert_int_equal(call.item.command.resolve.asked_us, said_us);
+    assert_int_equal(call.outcome.release.problem, IDEM_PROBLEM_TOO_EARLY);
+}
+
+static void which_of_those_waited_for_are_over_is_one_answer(void **state)
+{
+    struct fixture *fixture = *state;
+    struct call calls[5];
+    struct idem_due waited[5];
+    pay(fixture, &calls[0], "open");
+    pay(fixture, &calls[1], "done");
+    settle(fixture, &calls[1], IDEM_OUTCOME_SUCCESS);
+    pay(fixture, &calls[2], "unknown");
+    settle(fixture, &calls[2], IDEM_OUTCOME_UNKNOWN);
+    pay(fixture, &calls[3], "declined");
+    settle(fixture, &calls[3], IDEM_OUTCOME_REFUSED_FINAL);
+    struct order order = shoes;
+    order.key = "released";
+    order.order_no = "released";
+    order.impatient = true;
+    call_pay(fixture, &calls[4], &order);
+    fixture_run_durable(fixture, &calls[4], 1);
+    settle(fixture, &calls[4], IDEM_OUTCOME_NOT_EXECUTED);
+    for (size_t i = 0; i < 5; i++) {
+        waited[i].scope = calls[i].outcome.intent.scope;
+        waited[i].row = calls[i].outcome.intent.row;
+    }
+    struct idem_read *read = fixture_ask(fixture, IDEM_READ_WAITED, "");
+    read->waited = waited;
+    read->waited_count = 5;
+    fixture_read(fixture);
+    assert_int_equal(read->answer, IDEM_STORE_DURABLE);
+    assert_int_equal(read->waited_count, 3);
+    assert_int_equal(waited[0].row, calls[1].outcome.intent.row);
+    assert_int_equal(waited[1].row, calls[3].outcome.intent.row);
+    assert_int_equal(waited[2].row, calls[4].outcome.intent.row);
+
+    waited[0].row = 1000000; /* Gone. */
+    waited[0].scope.bytes[0] ^= 1;
+    read->waited_count = 1;
+    fixture_read(fixture);
+    assert_int_equal(read->waited_count, 1);
+    read->waited_count = 0;
+    fixture_read(fixture);
+    assert_int_equal(read->answer, IDEM_STORE_DURABLE);
+    assert_int_equal(read->waited_count, 0);
+
+    read = fixture_ask(fixture, IDEM_READ_INTENT, "");
+    read->scope = calls[4].outcome.intent.scope;
+    fixture_read(fixture);
+    assert_true(read->found);
+    assert_int_equal(read->intent.state, IDEM_INTENT_RELEASED);
+    read->scope.bytes[0] ^= 1;
+    fixture_read(fixture);
+    assert_false(read->found);
+}
+
 static void a_verdict_settles_and_decides_the_cases(void **state)
 {
     struct fixture *fixture = *state;
@@ -673,6 +750,8 @@ static void a_contradiction_that_is_told_again_opens_one_case(void **state)
             CONFORM(more_than_fits_expires_in_parts, setup),                              \
             CONFORM(a_store_has_a_horizon_from_its_opening, setup),                       \
             CONFORM(a_verdict_speaks_of_when_it_was_said, setup),                         \
+            CONFORM(a_verdict_is_dated_by_the_stores_clock, setup),                       \
+            CONFORM(which_of_those_waited_for_are_over_is_one_answer, setup),             \
             CONFORM(a_verdict_settles_and_decides_the_cases, setup),                      \
             CONFORM(an_open_case_keeps_the_record, setup),                                \
             CONFORM(a_list_shows_what_its_filter_asks_for, setup),                        \

@@ -18,6 +18,7 @@ import json
 import re
 
 import records
+import store as stores
 from records import FAILED, FINAL, PARKED, SUCCEEDED
 
 # A grant is stamped before its COMMIT and an arrival after it, by one clock.
@@ -34,15 +35,15 @@ SUMS = (
 )
 ORDERS = (
     "SELECT count(*) FROM (SELECT 1 FROM payments WHERE state NOT IN (7, 8)"
-    " GROUP BY principal, order_no HAVING count(*) > 1)"
+    " GROUP BY principal, order_no HAVING count(*) > 1) AS twice"
 )
 STORE_RULES = {"P8 open without a due time": OPEN_WITHOUT_DUE, "P10 sums": SUMS,
                "P10 two live payments of one order number": ORDERS}
 
 
-def store_rules(directory):
+def store_rules(store):
     for rule, sql in STORE_RULES.items():
-        count = records.store_rows(directory, sql)[0][0]
+        count = store.rows(sql)[0][0]
         if count:
             yield f"{rule}: {count} rows"
 
@@ -75,8 +76,8 @@ def moves_rules(ledger, sums):
 class AtDeath:
     """The service is dead: what left it must be durable, and no money moved twice so far."""
 
-    def __init__(self, directory):
-        self.directory = directory
+    def __init__(self, directory, store):
+        self.store = store
         self.ledger = records.Ledger(directory)
         self.wire = records.Lines(directory / "wire")
         self.looks = 0
@@ -86,7 +87,7 @@ class AtDeath:
 
     def arrivals_look(self):
         arrived = self.ledger.read()
-        granted = records.sends_of(self.directory)
+        granted = records.sends_of(self.store)
         for effect_id in arrived:
             effect = self.ledger.effects[effect_id]
             self.arrivals += len(effect.arrivals)
@@ -106,12 +107,9 @@ class AtDeath:
             if answer["status"] == 202 and answer["location"]:
                 operations.add(answer["location"].rsplit("/", 1)[1].replace("-", ""))
         self.answers += len(finals) + len(operations)
-        sql = (
-            "SELECT lower(hex(id)) AS id, principal, endpoint, key, answer_status, answer_body"
-            " FROM intents"
-        )
-        for row in records.store_rows(self.directory, sql):
-            operations.discard(row["id"])
+        sql = "SELECT id, principal, endpoint, key, answer_status, answer_body FROM intents"
+        for row in self.store.rows(sql):
+            operations.discard(row["id"].hex())
             answer = finals.pop((row["principal"], records.ENDPOINTS[row["endpoint"]],
                                  row["key"]), None)
             kept = (row["answer_status"], row["answer_body"])
@@ -125,10 +123,10 @@ class AtDeath:
     def look(self):
         self.looks += 1
         sql = "SELECT count(*) FROM intents WHERE state IN (1, 2, 3)"
-        self.left_open += records.store_rows(self.directory, sql)[0][0]
+        self.left_open += self.store.rows(sql)[0][0]
         yield from self.arrivals_look()
         yield from self.answers_look()
-        yield from store_rules(self.directory)
+        yield from store_rules(self.store)
         yield from moves_rules(self.ledger, collections.defaultdict(collections.Counter))
 
 
@@ -157,8 +155,8 @@ class Verdicts:
 class Audit:
     """All is over. `violations` are sentences; `counts` is what was looked at."""
 
-    def __init__(self, directory):
-        self.directory = directory
+    def __init__(self, directory, store=None):
+        self.store = store or stores.Sqlite(directory)
         self.violations = []
         self.counts = collections.Counter()
         self.intents = {}
@@ -166,7 +164,7 @@ class Audit:
             self.intents[intent["name"]] = intent
         self.ledger = records.Ledger(directory)
         self.ledger.read()
-        self.granted = records.sends_of(directory)
+        self.granted = records.sends_of(self.store)
         self.verdicts = Verdicts(directory)
         self.journals = records.journals_of(directory)
         self.journal_keys = collections.defaultdict(set)
@@ -176,12 +174,12 @@ class Audit:
         self.wire = wire + records.Lines(directory / "replays").read()
         self.rows = {}  # scope: the store's row
         self.effects = {}  # effect id: the same row
-        for row in records.store_rows(directory, "SELECT * FROM intents"):
+        for row in self.store.rows("SELECT * FROM intents"):
             scope = (row["principal"], records.ENDPOINTS[row["endpoint"]], row["key"])
             self.rows[scope] = row
             if row["effect_id"]:
                 self.effects[row["effect_id"]] = row
-        self.payments = records.store_rows(directory, "SELECT * FROM payments")
+        self.payments = self.store.rows("SELECT * FROM payments")
         self.keys = collections.defaultdict(list)  # scope: intents (two: one key, two bodies)
         for name, intent in self.intents.items():
             for key in self.keys_of(name):
@@ -251,10 +249,10 @@ class Audit:
     # ---- the store ----
 
     def store_judge(self):
-        self.violations.extend(store_rules(self.directory))
-        verdict = records.store_rows(self.directory, "PRAGMA integrity_check")[0][0]
-        if verdict != "ok":
-            self.say("P11", f"the store is damaged: {verdict}")
+        self.violations.extend(store_rules(self.store))
+        damage = self.store.damage()
+        if damage:
+            self.say("P11", f"the store is damaged: {damage}")
         for scope, row in self.rows.items():
             self.counts["intents in the store"] += 1
             self.row_judge(scope, row)
@@ -394,9 +392,9 @@ class Audit:
         """Nobody is shown what belongs to another principal."""
         owner = {}
         for table in ("payments", "intents", "refunds"):
-            sql = f"SELECT lower(hex(id)) AS id, principal FROM {table}"
-            for row in records.store_rows(self.directory, sql):
-                owner[row["id"]] = row["principal"]
+            sql = f"SELECT id, principal FROM {table}"
+            for row in self.store.rows(sql):
+                owner[row["id"].hex()] = row["principal"]
         for answer in self.wire:
             principal = records.PRINCIPALS.get(answer["who"])
             text = (answer["location"] or "") + answer["answer"]
@@ -477,7 +475,7 @@ class Audit:
         for row in self.rows.values():
             self.by_payment[row["payment_row"]].append(row)
         sql = f"SELECT intent_row, count(*) FROM events WHERE kind = {records.RECLAIMED} GROUP BY 1"
-        self.reclaims = dict(map(tuple, records.store_rows(self.directory, sql)))
+        self.reclaims = dict(map(tuple, self.store.rows(sql)))
         self.ledger_judge()
         self.store_judge()
         self.wire_judge()

@@ -6,7 +6,9 @@ request timeout) and restarted, one thing after the other, with short pauses bet
 service is mostly killed the moment a caller or the provider has heard from it, and every second
 start has a crash point of docs/testing.md, so that it also dies at every place that has a name.
 While it is stopped, a second one is started on the same store, as a supervisor would that takes
-silence for death: it must be refused (exit status 4).
+silence for death: on SQLite it must be refused (exit status 4), on PostgreSQL it must serve beside
+the first, and end when it is told to. There the database server is killed, stopped and restarted as
+well, and its connections are cut, under a service that goes on.
 
 After every death, before anybody repairs anything, the store is looked at (audit.AtDeath).
 """
@@ -19,7 +21,8 @@ import subprocess
 import time
 
 import audit
-from harness import Port
+import store as stores
+from harness import Port, World
 
 POINTS = (
     "accept-queued",
@@ -38,6 +41,9 @@ POINTS = (
 # Where something has just left: what explains it must be there.
 TELLING = ("send-first-byte", "ask-before", "reply-after")
 
+# Within a batch of the store on PostgreSQL.
+POSTGRES_POINTS = ("batch-begun", "commit-sent")
+
 CRASH_S = 2.0  # For that a point is waited for.
 
 # what: (method of Chaos, how often, in parts)
@@ -55,6 +61,17 @@ ACTIONS = {
     "restart, then kill": ("restart_then_kill", 2),
     "reload": ("reload", 2),
 }
+POSTGRES_ACTIONS = {
+    "kill database": ("kill_database", 5),
+    "kill database as it commits": ("kill_database_as_it_commits", 5),
+    "stop database": ("stop_database", 4),
+    "cut database's connections": ("cut_database", 6),
+}
+
+if stores.NAME == "postgres":
+    POINTS += POSTGRES_POINTS
+    TELLING += ("commit-sent",)
+    ACTIONS.update(POSTGRES_ACTIONS)
 
 
 class Chaos:
@@ -62,7 +79,7 @@ class Chaos:
         self.scene = scene
         self.world = scene.world
         self.dice = random.Random(f"{scene.seed}/chaos")
-        self.at_death = audit.AtDeath(scene.directory)
+        self.at_death = audit.AtDeath(scene.directory, scene.world.store)
         self.done = collections.Counter()
         self.violations = []
         self.second_port = Port()
@@ -119,7 +136,7 @@ class Chaos:
         return self.world.settings["lease_ms"] / 1000 * self.dice.uniform(1.1, 1.8)
 
     def second_process(self):
-        """Another one on the same store, on a port of its own."""
+        """Another one on the same store, on a port of its own. How it ended is judged."""
         arguments = [self.world.idem, "serve", "--config", str(self.world.config_path())]
         process = subprocess.Popen(
             [*arguments, "--listen", f"127.0.0.1:{self.second_port.number}"],
@@ -127,14 +144,24 @@ class Chaos:
             stderr=self.world.log,
             env={**os.environ, "IDEM_TEST_PROVIDER_CREDENTIAL": "provider-secret"},
         )
+        served = False
+        end = time.monotonic() + self.lease_pause_s() + 5
+        while process.poll() is None and time.monotonic() < end and not served:
+            time.sleep(0.05)
+            served = World.answers(self.second_port.number, "/readyz")
+        if served:
+            time.sleep(self.lease_pause_s())
+            process.terminate()
         try:
             code = process.wait(self.lease_pause_s() + 5)
         except subprocess.TimeoutExpired:
             code = None
             process.kill()
             process.wait()
-        if code != 4:
-            self.violations.append(f"P7 two processes on one store: the second ended with {code}")
+        expected = (4, False) if stores.NAME == "sqlite" else (0, True)
+        if (code, served) != expected:
+            word = "served and " if served else ""
+            self.violations.append(f"P7 two processes on one store: the second {word}ended: {code}")
 
     def stop_service(self, meanwhile=lambda: None):
         self.world.service.send_signal(signal.SIGSTOP)
@@ -198,6 +225,33 @@ class Chaos:
         timeout_s = self.world.settings["request_timeout_ms"] / 1000
         time.sleep(timeout_s * self.dice.uniform(1.2, 4.0))
         self.world.sandbox.send_signal(signal.SIGCONT)
+
+    # On PostgreSQL only. The service goes on, and must find it again by itself.
+
+    def database_rest(self):
+        time.sleep(self.dice.uniform(0.0, 1.0))
+        self.world.store.server.start()
+
+    def kill_database(self):
+        self.world.store.server.kill()
+        self.database_rest()
+
+    def kill_database_as_it_commits(self):
+        """The moment its log grows: some COMMIT is between its beginning and its answer."""
+        server = self.world.store.server
+        before = server.lsn()
+        end = time.monotonic() + 1
+        while server.lsn() == before and time.monotonic() < end:
+            pass
+        time.sleep(self.dice.uniform(0.0, 0.01))
+        self.kill_database()
+
+    def stop_database(self):
+        self.world.store.server.stop(self.dice.choice(("fast", "immediate")))
+        self.database_rest()
+
+    def cut_database(self):
+        self.world.store.cut()
 
     def kill_caller(self):
         return self.dice.choice(self.scene.callers).kill()

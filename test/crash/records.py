@@ -1,13 +1,13 @@
 """
 What a crash run leaves behind, read back: nothing of it comes from the program under test but the
-store, and the store is read only.
+store, and the store is only read (test/lib/store.py).
 
     intents       what was meant (load.py)
     verdicts-N    every verdict of caller N, its processes' begin and end, each with its time
     wire          every answer that left the service (wire.py)
     replays       in the same form, the answers to all requests sent once more at the end
     ledger        the sandbox's own file: arrivals, executions and words of the provider
-    idem.db       the store
+    idem.db       the store; of a kept run on PostgreSQL, its tables in this form
     journal-N     the journal of caller N
 """
 
@@ -85,21 +85,14 @@ class Ledger:
         return arrived
 
 
-def store_rows(directory, sql, *values):
-    path = f"file:{directory}/idem.db?mode=ro"
-    with contextlib.closing(sqlite3.connect(path, uri=True, timeout=30)) as database:
-        database.row_factory = sqlite3.Row
-        return database.execute(sql, values).fetchall()
-
-
-def sends_of(directory):
+def sends_of(store):
     """effect id: when each of its sends was granted, in order."""
     granted = collections.defaultdict(list)
     sql = (
         "SELECT effect_id, granted_us FROM intents JOIN sends ON intent_row = intents.row"
         " WHERE effect_id <> '' ORDER BY granted_us"
     )
-    for row in store_rows(directory, sql):
+    for row in store.rows(sql):
         granted[row["effect_id"]].append(row["granted_us"] / 1e6)
     return granted
 

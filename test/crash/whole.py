@@ -3,19 +3,19 @@ The whole program, killed and stopped at random under load, and the books compar
 
 Goal: promises P1 to P14 hold from outside, for the released binaries, whatever dies when.
 
-Method: `idem serve` on a SQLite store and `idem sandbox` with a kept ledger, leases and timeouts
-short; callers, one of them of another principal, pay, capture, cancel and refund through the client
-library with a journal each (load.py), over a network that breaks (wire.py); the provider's faults
-change like weather; a driver kills and stops processes (chaos.py). Then everything heals: within a
-bound every intent has ended or is parked, callers go on with what their journals say, every request
-is sent once more. The audit (audit.py) compares ledger, store, journals' verdicts and every answer
-that ever left the service.
+Method: `idem serve` on SQLite or PostgreSQL and `idem sandbox` with a kept ledger, leases and
+timeouts short; callers, one of them of another principal, pay, capture, cancel and refund through
+the client library with a journal each (load.py), over a network that breaks (wire.py); the
+provider's faults change like weather; a driver kills and stops processes (chaos.py). Then
+everything heals: within a bound every intent has ended or is parked, callers go on with what their
+journals say, every request is sent once more. The audit (audit.py) compares ledger, store,
+journals' verdicts and every answer that ever left the service.
 
 One seed gives load, faults and the driver's steps; processes run at their own pace, so the same
 seed gives the same kind of run and not the same run. The directory of a failed run stays, and
 `--judge DIRECTORY` repeats its audit. Usage:
 
-    whole.py IDEM CALLER [--minutes N] [--seed N]
+    whole.py IDEM CALLER [--minutes N] [--seed N] [--store postgres]
     whole.py --judge DIRECTORY
 """
 
@@ -38,6 +38,7 @@ import audit  # noqa: E402
 import chaos  # noqa: E402
 import load  # noqa: E402
 import records  # noqa: E402
+import store as stores  # noqa: E402
 
 CALLERS = 9  # The last is the rival.
 NOSY = 2
@@ -151,7 +152,7 @@ class Scene:
 
     def replay(self):
         """Every request that was ever made, once more, under each key that it had."""
-        judge = audit.Audit(self.directory)
+        judge = audit.Audit(self.directory, self.world.store)
         connection = harness.Connection(self.world.port)
         with open(self.directory / "replays", "w", encoding="utf-8") as file:
             for scope, intents in judge.keys.items():
@@ -222,13 +223,13 @@ def run(arguments):
     begin = time.monotonic()
     print(f"# seed {arguments.seed}", flush=True)
     scene = Scene(arguments)
-    repeat = f"{sys.argv[0]} {arguments.idem} {arguments.caller} --seed {arguments.seed}"
+    program = f"{arguments.idem} {arguments.caller} --store {stores.NAME} --seed {arguments.seed}"
     violations = ["the run itself broke"]
     try:
         scene.begin()
         scene.storm(arguments.minutes)
         scene.heal()
-        judge = audit.Audit(scene.directory)
+        judge = audit.Audit(scene.directory, scene.world.store)
         found = scene.chaos.violations + judge.judge()
         found += [f"the run itself broke: {what}" for what in scene.broken]
         if "idem: bug at" in scene.world.log_text():
@@ -239,7 +240,7 @@ def run(arguments):
         scene.close(keep=bool(violations))
         if violations:
             print(f"# kept: {scene.directory}")
-        print(f"# repeat: {repeat} --minutes {arguments.minutes}", flush=True)
+        print(f"# repeat: {sys.argv[0]} {program} --minutes {arguments.minutes}", flush=True)
     return violations
 
 

@@ -127,7 +127,10 @@ static void check_route(const struct idem_config_route *route)
 static void check_relations(const struct idem_config *config)
 {
     FUZZ_EXPECT(config->insecure || idem_config_is_loopback(config->host));
-    FUZZ_EXPECT(config->store_path != NULL && config->store_path[0] != '\0');
+    FUZZ_EXPECT(config->store_label[0] != '\0');
+    FUZZ_EXPECT((config->store_path != NULL) == (config->store_kind == IDEM_CONFIG_SQLITE));
+    FUZZ_EXPECT(config->store_path != NULL || config->secrets != NULL);
+    FUZZ_EXPECT(config->timings.store_wait_us < config->timings.instance_silence_us);
     FUZZ_EXPECT(config->retention_us >= config->retry_window_us);
     FUZZ_EXPECT(config->retention_us >= config->timings.release_us);
     FUZZ_EXPECT(config->tombstone_us >= config->retention_us);
@@ -152,7 +155,7 @@ static void check_same(const struct idem_config *left, const struct idem_config 
     FUZZ_EXPECT(left->retention_us == right->retention_us && left->scope == right->scope);
     FUZZ_EXPECT(left->provider_count == right->provider_count);
     FUZZ_EXPECT(left->credential_count == right->credential_count);
-    FUZZ_EXPECT(strcmp(left->store_path, right->store_path) == 0);
+    FUZZ_EXPECT(strcmp(left->store_label, right->store_label) == 0);
     for (size_t i = 0; i < left->provider_count; i++) {
         const struct idem_config_provider *first = &left->providers[i];
         const struct idem_config_provider *second = &right->providers[i];

@@ -1,7 +1,7 @@
 """
 The world of an end-to-end test: the real program and the real sandbox, on loopback, in a
 directory of their own, and the eyes to judge them with: what callers were told, what the store
-holds, what the provider's ledger counted. Standard library only.
+holds, what the provider's ledger counted. Standard library only, but for PostgreSQL (store.py).
 """
 
 import concurrent.futures
@@ -21,6 +21,9 @@ import sys
 import tempfile
 import time
 import traceback
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import store as stores  # noqa: E402
 
 BEARER = "test-secret"
 OTHER_BEARER = "other-secret"
@@ -186,12 +189,14 @@ def encode(method, path, headers, body):
 class World:
     """
     A sandbox and a service. `settings` replace defaults; `more` is added to the file. The setting
-    `entries` says which profiles are configured, `listing` which of them can be listed.
+    `entries` says which profiles are configured, `listing` which of them can be listed. `store` is
+    one of its own unless given.
     """
 
-    def __init__(self, idem, settings=None, more="", start=True):
+    def __init__(self, idem, settings=None, more="", start=True, store=None):
         self.idem = idem
         self.directory = pathlib.Path(tempfile.mkdtemp(prefix="idem-test-"))
+        self.store = store or stores.make(self.directory)
         self.ports = [Port(), Port()]
         self.sandbox_port, self.port = (port.number for port in self.ports)
         self.settings = {
@@ -254,7 +259,8 @@ class World:
         self.config_path().write_text(
             f"""
 listen = "127.0.0.1:{self.port}";
-store = "sqlite:{self.directory}/idem.db";
+store = "{self.store.address()}";
+{self.store.configuration()}
 scope = "{setting["scope"]}";
 retry_window_s = {setting["retry_window_s"]};
 credentials = (
@@ -338,6 +344,9 @@ timings = {{ lease_ms = {setting["lease_ms"]}; ask_first_ms = {setting["ask_firs
         for port in self.ports:
             port.close()
         self.log.close()
+        if keep:
+            self.store.keep()
+        self.store.close()
         if not keep:
             shutil.rmtree(self.directory, ignore_errors=True)
 
@@ -457,9 +466,7 @@ timings = {{ lease_ms = {setting["lease_ms"]}; ask_first_ms = {setting["ask_firs
 
     def rows(self, sql, *values):
         """What the store holds, read beside the service."""
-        path = f"file:{self.directory}/idem.db?mode=ro"
-        with contextlib.closing(sqlite3.connect(path, uri=True, timeout=30)) as database:
-            return database.execute(sql, values).fetchall()
+        return self.store.rows(sql, *values)
 
     @staticmethod
     def wait_until(condition, what, patience=PATIENCE_S):
@@ -497,26 +504,42 @@ def payment(order_no, method="tok_ok", more=None):
 
 
 def chosen_of(tests, words):
-    return [test for test in tests if not words or any(word in test.__name__ for word in words)]
+    """Those with one of `words` in their name, but for what is not of this store, which is said."""
+    chosen = [test for test in tests if not words or any(word in test.__name__ for word in words)]
+    script = pathlib.Path(sys.argv[0]).name
+    reasons = [(test, stores.reason_to_skip(script, test.__name__)) for test in chosen]
+    print(f"1..{len(chosen)}", flush=True)
+    skipped = [(test, reason) for test, reason in reasons if reason]
+    for number, (test, reason) in enumerate(skipped, 1):
+        print(f"ok {number} - {sentence_of(test)} # SKIP on {stores.NAME}: {reason}", flush=True)
+    return [test for test, reason in reasons if not reason], len(skipped) + 1
+
+
+def sentence_of(test):
+    return (test.__doc__ or test.__name__).strip().splitlines()[0]
+
+
+def repeat_of(idem, test):
+    more = "" if stores.NAME == "sqlite" else f" --store {stores.NAME}"
+    return f"# repeat: {sys.argv[0]} {idem} {test.__name__}{more}"
 
 
 def run_at_once(tests, idem, arguments, at_once):
     """As run(), but so many at a time; prints in the order in which they end."""
-    chosen = chosen_of(tests, arguments)
-    print(f"1..{len(chosen)}", flush=True)
+    chosen, first = chosen_of(tests, arguments)
     failed = 0
     with concurrent.futures.ThreadPoolExecutor(at_once) as pool:
         futures = {pool.submit(test, idem): test for test in chosen}
-        for number, future in enumerate(concurrent.futures.as_completed(futures), 1):
+        for number, future in enumerate(concurrent.futures.as_completed(futures), first):
             test = futures[future]
-            sentence = (test.__doc__ or test.__name__).strip().splitlines()[0]
             error = future.exception()
-            print(f"{'ok' if error is None else 'not ok'} {number} - {sentence}", flush=True)
+            verdict = "ok" if error is None else "not ok"
+            print(f"{verdict} {number} - {sentence_of(test)}", flush=True)
             if error is not None:
                 failed += 1
                 for line in "".join(traceback.format_exception(error)).splitlines():
                     print(f"# {line}", flush=True)
-                print(f"# repeat: {sys.argv[0]} {idem} {test.__name__}", flush=True)
+                print(repeat_of(idem, test), flush=True)
     sys.exit(1 if failed else 0)
 
 
@@ -525,19 +548,18 @@ def run(tests, idem, arguments):
     Runs the tests whose names contain one of `arguments` (all without). A test is a function of the
     path of the program; its first line of documentation is its sentence. Prints TAP.
     """
-    chosen = chosen_of(tests, arguments)
-    print(f"1..{len(chosen)}", flush=True)
+    chosen, first = chosen_of(tests, arguments)
     failed = 0
-    for number, test in enumerate(chosen, 1):
-        sentence = (test.__doc__ or test.__name__).strip().splitlines()[0]
+    for number, test in enumerate(chosen, first):
         begin = time.monotonic()
         try:
             test(idem)
-            print(f"ok {number} - {sentence} ({time.monotonic() - begin:.1f} s)", flush=True)
+            took_s = time.monotonic() - begin
+            print(f"ok {number} - {sentence_of(test)} ({took_s:.1f} s)", flush=True)
         except Exception:  # pylint: disable=broad-except
             failed += 1
-            print(f"not ok {number} - {sentence}", flush=True)
+            print(f"not ok {number} - {sentence_of(test)}", flush=True)
             for line in traceback.format_exc().splitlines():
                 print(f"# {line}", flush=True)
-            print(f"# repeat: {sys.argv[0]} {idem} {test.__name__}", flush=True)
+            print(repeat_of(idem, test), flush=True)
     sys.exit(1 if failed else 0)

@@ -21,6 +21,7 @@
 #include <string.h>
 
 #include "store/postgres/rows_internal.h"
+#include "store/postgres/schema.h"
 
 #define OID_BYTEA  17
 #define OID_TEXT   25
@@ -282,7 +283,10 @@ static void knowledge_note(struct idem_postgres_connection *connection, const PG
     int64_t created_us = idem_postgres_number(said, 0, 6);
     connection->now_us = now_us < connection->floor_us ? connection->floor_us : now_us;
     connection->floor_us = connection->now_us;
-    if (idem_postgres_number(said, 0, 1) != 0) {
+    connection->has_standbys = idem_postgres_number(said, 0, 8) != 0;
+    bool is_too_old =
+        idem_postgres_number(said, 0, 7) > idem_postgres_schema_of(connection->settings)->version;
+    if (idem_postgres_number(said, 0, 1) != 0 || is_too_old) {
         connection->failed = IDEM_ROWS_WRONG_NODE;
     }
     if (connection->run != NULL) {

@@ -19,6 +19,7 @@
 #include <libpq-fe.h>
 #include <string.h>
 
+#include "base/crash.h"
 #include "store/postgres/rows_internal.h"
 
 static const struct idem_postgres_args no_args = { .count = 0 };
@@ -81,6 +82,7 @@ void idem_postgres_queue(struct idem_postgres_connection *connection,
     if (connection->failed != IDEM_ROWS_OK) {
         return;
     }
+    connection->wrote = connection->wrote || index >= IDEM_POSTGRES_INTENT_INSERT;
     idem_postgres_statement_name(index, name);
     statement_prepare(connection, index, name);
     idem_postgres_wire_queue(&connection->wire, name, args, pending);
@@ -110,6 +112,7 @@ static void transaction_reset(struct idem_postgres_connection *connection)
     connection->failed = IDEM_ROWS_OK;
     connection->rows.moved = false;
     connection->alone = false;
+    connection->wrote = false;
     idem_postgres_ahead_clear(&connection->ahead);
 }
 
@@ -129,6 +132,7 @@ static enum idem_rows_step snapshot_begin(struct idem_postgres_connection *conne
         return step;
     }
     connection->now_us = idem_postgres_number(result, 0, 0);
+    connection->has_standbys = idem_postgres_number(result, 0, 2) != 0;
     bool standby = idem_postgres_number(result, 0, 1) != 0;
     PQclear(result);
     return standby ? IDEM_ROWS_WRONG_NODE : IDEM_ROWS_OK;
@@ -166,6 +170,7 @@ static enum idem_rows_step batch_begin(struct idem_postgres_connection *connecti
     connection->mono_us = idem_clock_mono_us(connection->clock); /* Before the server's time. */
     idem_postgres_wire_say(&connection->wire, begin_batch, NULL);
     idem_postgres_ahead_fetch(connection, first, count);
+    idem_crash_point("batch-begun"); /* Its facts are here, and nothing is written. */
     return connection->failed;
 }
 
@@ -179,9 +184,16 @@ static enum idem_rows_step rows_begin_batch(struct idem_rows *rows,
     return was_stale(connection, was_connected) ? batch_begin(connection, first, count) : step;
 }
 
+/*
+ * What only looked tells what it saw, and what it saw may be there because somebody cancelled the
+ * wait for the standby that its commit was in. So it waits for the standby itself.
+ */
 static enum idem_rows_step rows_flush(struct idem_rows *rows)
 {
     struct idem_postgres_connection *connection = idem_postgres_connection_of(rows);
+    if (connection->has_standbys && !connection->wrote && connection->failed == IDEM_ROWS_OK) {
+        idem_postgres_wire_say(&connection->wire, IDEM_POSTGRES_PROOF, NULL);
+    }
     return connection->wire.pending_count == 0 ? connection->failed
                                                : idem_postgres_round(connection);
 }
@@ -195,8 +207,10 @@ static enum idem_rows_step rows_commit(struct idem_rows *rows)
     IDEM_ASSERT(wire->pending_count == 0);
 
     wire->warned = false;
+    wire->point = "commit-sent";
     idem_postgres_wire_say(wire, "COMMIT", &result);
     enum idem_postgres_end end = idem_postgres_wire_round(wire);
+    wire->point = NULL;
     bool clean =
         end == IDEM_POSTGRES_END_OK && !wire->warned && strcmp(PQcmdStatus(result), "COMMIT") == 0;
     PQclear(result);
@@ -231,8 +245,26 @@ static enum idem_rows_step rows_rollback(struct idem_rows *rows)
     return IDEM_ROWS_OK;
 }
 
+/* As rows_flush() does for a batch. */
+static enum idem_rows_step rows_prove(struct idem_rows *rows)
+{
+    struct idem_postgres_connection *connection = idem_postgres_connection_of(rows);
+    struct idem_postgres_wire *wire = &connection->wire;
+    if (!connection->has_standbys) {
+        return IDEM_ROWS_OK;
+    }
+    wire->warned = false;
+    idem_postgres_wire_say(wire, IDEM_POSTGRES_PROOF, NULL);
+    if (idem_postgres_wire_round(wire) == IDEM_POSTGRES_END_OK && !wire->warned) {
+        return IDEM_ROWS_OK;
+    }
+    idem_postgres_wire_close(wire);
+    return IDEM_ROWS_REFUSED;
+}
+
 static const struct idem_rows_ops rows_ops = {
     .begin = rows_begin,
+    .prove = rows_prove,
     .flush = rows_flush,
     .commit = rows_commit,
     .rollback = rows_rollback,
@@ -249,6 +281,7 @@ static const struct idem_rows_ops rows_ops = {
     .find_credentials = idem_postgres_find_credentials,
     .find_places = idem_postgres_find_places,
     .find_summary = idem_postgres_find_summary,
+    .find_waited = idem_postgres_find_waited,
     .find_open_cases = idem_postgres_find_open_cases,
     .find_stub = idem_postgres_find_stub,
     .find_payment_stubs = idem_postgres_find_payment_stubs,

@@ -98,40 +98,51 @@ static enum idem_rows_step due_ask(struct idem_rows *rows,
     return ours ? IDEM_ROWS_OK : IDEM_ROWS_DAMAGED;
 }
 
-/* What is due by `now_us`, and when the next one comes. */
-static enum idem_rows_step due_find(struct idem_rows *rows,
-                                    enum idem_postgres_statement due,
-                                    enum idem_postgres_statement next,
-                                    int64_t now_us,
-                                    struct idem_read *read)
+/* The time of the first row that is not due at `now_us`; 0: none. */
+static enum idem_rows_step next_find(struct idem_rows *rows,
+                                     enum idem_postgres_statement next,
+                                     int64_t now_us,
+                                     struct idem_read *read)
 {
     struct idem_postgres_args args = { .count = 0 };
-    struct idem_postgres_args next_args = { .count = 0 };
     idem_postgres_arg_i64(&args, now_us);
-    idem_postgres_arg_i64(&args, IDEM_READ_DUE_MAX);
-    enum idem_rows_step step = due_ask(rows, due, &args, read);
-    if (step == IDEM_ROWS_OK) {
-        idem_postgres_arg_i64(&next_args, now_us);
-        step = number_ask(rows, next, &next_args, &read->next_due_us);
-    }
-    return step;
+    return number_ask(rows, next, &args, &read->next_due_us);
 }
 
 enum idem_rows_step idem_postgres_find_due(struct idem_rows *rows, struct idem_read *read)
 {
     const struct idem_postgres_connection *connection = idem_postgres_connection_of(rows);
+    struct idem_postgres_args args = { .count = 0 };
     int64_t now_us = connection->settings->clock_is_ours ? read->now_us : connection->now_us;
-    enum idem_rows_step step =
-        due_find(rows, IDEM_POSTGRES_DUE, IDEM_POSTGRES_DUE_NEXT, now_us, read);
+    idem_postgres_arg_i64(&args, now_us);
+    idem_postgres_arg_i64(&args, IDEM_READ_DUE_MAX);
+    enum idem_rows_step step = due_ask(rows, IDEM_POSTGRES_DUE, &args, read);
+    if (step == IDEM_ROWS_OK) {
+        step = next_find(rows, IDEM_POSTGRES_DUE_NEXT, now_us, read);
+    }
     if (read->next_due_us != 0) {
         read->next_due_us += read->now_us - now_us;
     }
     return step;
 }
 
+/*
+ * This instance's share: of n that live, the one with k older ones has the rows whose handle leaves
+ * k when divided by n. So none does what another one does, and what a dead one leaves is shared
+ * anew. Where two disagree for a moment about who lives, a row is looked at twice, and its version
+ * lets one of them write.
+ */
 enum idem_rows_step idem_postgres_find_reap(struct idem_rows *rows, struct idem_read *read)
 {
-    return due_find(rows, IDEM_POSTGRES_REAP, IDEM_POSTGRES_REAP_NEXT, read->now_us, read);
+    const struct idem_postgres_connection *connection = idem_postgres_connection_of(rows);
+    struct idem_postgres_args args = { .count = 0 };
+    idem_postgres_arg_i64(&args, connection->settings->silence_us);
+    idem_postgres_arg_i64(&args, connection->instance.id);
+    idem_postgres_arg_i64(&args, read->now_us);
+    idem_postgres_arg_i64(&args, IDEM_READ_DUE_MAX);
+    enum idem_rows_step step = due_ask(rows, IDEM_POSTGRES_REAP, &args, read);
+    return step == IDEM_ROWS_OK ? next_find(rows, IDEM_POSTGRES_REAP_NEXT, read->now_us, read)
+                                : step;
 }
 
 enum idem_rows_step idem_postgres_find_left(struct idem_rows *rows,
@@ -349,4 +360,47 @@ enum idem_rows_step idem_postgres_find_summary(struct idem_rows *rows,
     ret_summary->bytes_free = 0; /* The server's own affair: autovacuum uses it again. */
     PQclear(result);
     return IDEM_ROWS_OK;
+}
+
+/* Those that are still open come back, in the order in which they were asked for. */
+static void waited_note(const PGresult *open, struct idem_read *read)
+{
+    size_t over = 0;
+    int next = 0;
+    for (size_t i = 0; i < read->waited_count; i++) {
+        bool is_open =
+            next < PQntuples(open) && idem_postgres_number(open, next, 0) == read->waited[i].row;
+        next += is_open ? 1 : 0;
+        if (!is_open) {
+            read->waited[over] = read->waited[i];
+            over += 1;
+        }
+    }
+    IDEM_ASSERT(next == PQntuples(open));
+    read->waited_count = over;
+}
+
+enum idem_rows_step idem_postgres_find_waited(struct idem_rows *rows, struct idem_read *read)
+{
+    struct idem_postgres_connection *connection = idem_postgres_connection_of(rows);
+    struct idem_postgres_args args = { .count = 0 };
+    struct idem_buf text;
+    PGresult *result = NULL;
+    IDEM_ASSERT(read->waited_count <= IDEM_READ_WAITED_MAX);
+    idem_buf_init(&text, read->memory, sizeof(read->memory)); /* No row is kept by this read. */
+    for (size_t i = 0; i < read->waited_count; i++) {
+        idem_buf_add(&text, i == 0 ? IDEM_STR("") : IDEM_STR(","));
+        idem_buf_add_i64(&text, read->waited[i].row);
+    }
+    IDEM_ASSERT(!text.full);
+    if (connection->listener != NULL) { /* First: what ends from now on is told. */
+        idem_postgres_listener_want(connection->listener, read->waited, read->waited_count);
+    }
+    idem_postgres_arg_text(&args, idem_buf_str(&text));
+    enum idem_rows_step step = ask(rows, IDEM_POSTGRES_WAITED, &args, &result);
+    if (step == IDEM_ROWS_OK) {
+        waited_note(result, read);
+        PQclear(result);
+    }
+    return step;
 }

@@ -8,13 +8,15 @@
  * once it says so (stop) or was silent for too long; then its leases are over at once, as those of
  * a dead process are for the embedded store.
  *
- * A schema of an older version is refused until somebody migrates it, one of a newer version for
- * good: nothing is changed unasked under instances that are running.
+ * A schema of an older version is refused until somebody migrates it (migrate.h): nothing is
+ * changed unasked under instances that are running. On one of a newer version an older program
+ * works as long as that version says that it may.
  */
 #include <libpq-fe.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "store/postgres/migrate.h"
 #include "store/postgres/rows_internal.h"
 #include "store/postgres/schema.h"
 
@@ -25,6 +27,7 @@
 
 struct opening {
     struct idem_postgres_wire *wire;
+    const struct idem_postgres_schema *schema;
     const struct idem_store_options *options;
     struct idem_postgres_opening *found;
     struct idem_error *reterr;
@@ -137,38 +140,33 @@ static enum idem_err transaction_begin(struct opening *opening, int64_t wait_us)
     return err;
 }
 
-static enum idem_err version_check(struct opening *opening, int64_t version)
+/* A newer version than ours may be one that we may work on: it says so. */
+static enum idem_err version_check(struct opening *opening, int64_t version, int64_t min_version)
 {
+    const struct idem_postgres_schema *schema = opening->schema;
     if (version == 0 && opening->options->restored) {
         return idem_error_set(opening->reterr, IDEM_E_STORE,
                               "the database has no store: --restored is for a copy of a store that "
                               "was put back");
     }
-    if (version > 0 && version < IDEM_POSTGRES_SCHEMA_VERSION) {
+    if (version == 0 && opening->options->must_exist) {
         return idem_error_set(opening->reterr, IDEM_E_STORE,
-                              "the store has schema version %lld and this idem needs %d; make a "
-                              "backup, then migrate it",
-                              (long long)version, IDEM_POSTGRES_SCHEMA_VERSION);
+                              "the database has no store: keys recorded in the former one would be "
+                              "new, and retries would pay again");
     }
-    if (version > IDEM_POSTGRES_SCHEMA_VERSION) {
+    if (version > 0 && version < schema->version) {
         return idem_error_set(opening->reterr, IDEM_E_STORE,
-                              "the store has schema version %lld and this idem knows %d; use the "
+                              "the store has schema version %lld and this idem needs %lld: run "
+                              "idem migrate, then start the instances anew one by one",
+                              (long long)version, (long long)schema->version);
+    }
+    if (min_version > schema->version) {
+        return idem_error_set(opening->reterr, IDEM_E_STORE,
+                              "the store has schema version %lld and this idem knows %lld; use the "
                               "idem that wrote it or a newer one",
-                              (long long)version, IDEM_POSTGRES_SCHEMA_VERSION);
+                              (long long)version, (long long)schema->version);
     }
     return IDEM_OK;
-}
-
-static enum idem_err tables_make(struct opening *opening)
-{
-    enum idem_err err = IDEM_OK;
-    for (size_t i = 0; i < IDEM_POSTGRES_SCHEMA_VERSION; i++) {
-        const struct idem_postgres_migration *migration = &idem_postgres_migrations[i];
-        for (size_t j = 0; j < migration->count && err == IDEM_OK; j++) {
-            err = say(opening, migration->statements[j], NULL);
-        }
-    }
-    return err;
 }
 
 /* With the tables there, names and values are parameters. */
@@ -190,12 +188,10 @@ static enum idem_err schema_make(struct opening *opening)
     char memory[DIGEST_HEX_MAX];
     struct idem_buf check;
     idem_buf_init(&check, memory, sizeof(memory));
-    enum idem_err err = tables_make(opening);
+    enum idem_err err =
+        idem_postgres_versions_run(opening->wire, opening->schema, 0, opening->reterr);
     if (err == IDEM_OK) {
         err = meta_prepare(opening);
-    }
-    if (err == IDEM_OK) {
-        err = meta_number_write(opening, "schema_version", IDEM_POSTGRES_SCHEMA_VERSION);
     }
     if (err == IDEM_OK) {
         err = meta_write(opening, "effect_secret_check",
@@ -214,18 +210,20 @@ static enum idem_err schema_open(struct opening *opening)
 {
     int64_t there = 0;
     int64_t version = 0;
+    int64_t min_version = 0;
     enum idem_err err =
         number_ask(opening, "SELECT (to_regclass('idem.meta') IS NOT NULL)::integer", &there);
     if (err == IDEM_OK && there != 0) {
         err = meta_prepare(opening);
         err = err == IDEM_OK ? meta_number(opening, "schema_version", &version) : err;
+        err = err == IDEM_OK ? meta_number(opening, IDEM_META_SCHEMA_MIN, &min_version) : err;
     }
     if (err == IDEM_OK && there != 0 && version == 0) {
         return idem_error_set(opening->reterr, IDEM_E_STORE,
                               "the database's schema idem is not one of ours");
     }
     if (err == IDEM_OK) {
-        err = version_check(opening, version);
+        err = version_check(opening, version, min_version);
     }
     return err == IDEM_OK && there == 0 ? schema_make(opening) : err;
 }
@@ -341,6 +339,18 @@ static enum idem_err commit(struct opening *opening)
     return clean || err != IDEM_OK ? err : store_error(opening, "cannot write the store");
 }
 
+static enum idem_err instance_add(struct opening *opening)
+{
+    char sql[256];
+    (void)snprintf(sql, sizeof(sql),
+                   "INSERT INTO idem.instances (opened_us, seen_us, schema_version)"
+                   " SELECT now_us, now_us, %lld FROM (SELECT"
+                   " (extract(epoch FROM clock_timestamp()) * 1000000)::bigint) n(now_us)"
+                   " RETURNING id",
+                   (long long)opening->schema->version);
+    return number_ask(opening, sql, &opening->found->incarnation);
+}
+
 static enum idem_err opening_steps(struct opening *opening)
 {
     enum idem_err err = schema_open(opening);
@@ -357,12 +367,7 @@ static enum idem_err opening_steps(struct opening *opening)
         err = marks_begin(opening);
     }
     if (err == IDEM_OK) {
-        err = number_ask(opening,
-                         "INSERT INTO idem.instances (opened_us, seen_us)"
-                         " SELECT now_us, now_us FROM (SELECT"
-                         " (extract(epoch FROM clock_timestamp()) * 1000000)::bigint) n(now_us)"
-                         " RETURNING id",
-                         &opening->found->incarnation);
+        err = instance_add(opening);
     }
     return err == IDEM_OK ? commit(opening) : err;
 }
@@ -375,6 +380,7 @@ enum idem_err idem_postgres_opening_run(struct idem_postgres_wire *wire,
 {
     struct opening opening = {
         .wire = wire,
+        .schema = idem_postgres_schema_of(settings),
         .options = options,
         .found = ret_opening,
         .reterr = reterr,

@@ -4,6 +4,7 @@
  *   engine --batches--> writer i --done_batches--> engine      (one batch each at a time)
  *   engine --reads----> reader i --done_reads----> engine
  *                       keeper: every now and then "this instance lives"
+ *                       listener: who waits for what, between instances
  *
  * The engine's thread hands each batch to a writer that has none, so batches run beside one another
  * and a writer that waits holds up nobody else's. Threads share nothing but the queues.
@@ -21,10 +22,8 @@
 #include "store/postgres/rows_internal.h"
 #include "store/read.h"
 
-#define WAIT_US      (5 * IDEM_US_PER_SECOND)
-#define LOCK_WAIT_US (250 * IDEM_US_PER_MS)
-#define SILENCE_US   (15 * IDEM_US_PER_SECOND)
-#define SIGNS        5 /* Of life, in the time after which an instance counts as dead. */
+#define SIGNS           5 /* Of life, in the time after which an instance counts as dead. */
+#define SILENT_PAUSE_US (IDEM_US_PER_SECOND)
 
 static struct idem_postgres *postgres_of(struct idem_store *store)
 {
@@ -34,18 +33,6 @@ static struct idem_postgres *postgres_of(struct idem_store *store)
 static void wake(const struct idem_postgres *postgres)
 {
     postgres->base.options.wake(postgres->base.options.wake_context);
-}
-
-struct idem_postgres_settings idem_postgres_settings_default(const char *url)
-{
-    return (struct idem_postgres_settings){
-        .url = url,
-        .writers = 4,
-        .readers = 2,
-        .wait_us = WAIT_US,
-        .lock_wait_us = LOCK_WAIT_US,
-        .silence_us = SILENCE_US,
-    };
 }
 
 /* A writer's clock: what its transaction was told. */
@@ -90,6 +77,19 @@ static void batch_sort(struct idem_store_batch *batch)
     }
 }
 
+/* Whoever waits elsewhere for what stands now. */
+static void batch_tell(struct idem_postgres *postgres, const struct idem_store_batch *batch)
+{
+    IDEM_LIST_FOREACH (node, &batch->items) {
+        const struct idem_store_item *item = IDEM_CONTAINER_OF(node, struct idem_store_item, node);
+        const struct idem_intent *intent = &item->outcome->intent;
+        if (item->answer == IDEM_STORE_DURABLE && intent->row != 0 &&
+            (intent->state == IDEM_INTENT_RELEASED || idem_intent_is_final(intent->state))) {
+            idem_postgres_listener_over(&postgres->listener, intent->row);
+        }
+    }
+}
+
 /* A COMMIT that nobody knows of costs its connection; damage costs the store. */
 static void batch_run(struct idem_postgres_writer *writer, struct idem_store_batch *batch)
 {
@@ -105,6 +105,7 @@ static void batch_run(struct idem_postgres_writer *writer, struct idem_store_bat
     if (!writer->run.restored) {
         atomic_store(&postgres->restored_over, true);
     }
+    batch_tell(postgres, batch);
     idem_queue_push(&postgres->done_batches, &batch->node);
     wake(postgres);
 }
@@ -125,6 +126,9 @@ static void *writer_main(void *argument)
 static void read_run(struct idem_postgres_worker *reader, struct idem_read *read)
 {
     struct idem_postgres *postgres = reader->store;
+    if (atomic_load(&postgres->silent)) { /* Nothing is written there any more: who is it now? */
+        idem_postgres_wire_close(&reader->connection.wire);
+    }
     if (atomic_load(&postgres->broken)) {
         read->found = false;
         read->answer = IDEM_STORE_DOWN;
@@ -148,8 +152,7 @@ static void *reader_main(void *argument)
     return NULL;
 }
 
-/* Says `column` of this instance: seen, or ended. Whether it worked shows in what others see. */
-static void sign_give(struct idem_postgres *postgres, const char *column)
+static bool sign_try(struct idem_postgres *postgres, const char *column)
 {
     char sql[160];
     struct idem_postgres_wire *keeper = &postgres->keeper;
@@ -159,16 +162,49 @@ static void sign_give(struct idem_postgres *postgres, const char *column)
                    column, (long long)postgres->base.incarnation);
     if (keeper->handle == NULL &&
         idem_postgres_session_begin(keeper, &postgres->settings) != IDEM_ROWS_OK) {
-        return;
+        return false;
     }
+    keeper->warned = false;
+    /* The sign is there at once, also while commits hang: who waits for a standby is not dead. */
+    idem_postgres_wire_say(keeper, "BEGIN", NULL);
+    idem_postgres_wire_say(keeper, "SET LOCAL synchronous_commit = local", NULL);
     idem_postgres_wire_say(keeper, sql, NULL);
-    (void)idem_postgres_wire_round(keeper); /* The next sign finds out. */
+    idem_postgres_wire_say(keeper, "COMMIT", NULL);
+    idem_postgres_wire_say(keeper, IDEM_POSTGRES_PROOF, NULL);
+    return idem_postgres_wire_round(keeper) == IDEM_POSTGRES_END_OK && !keeper->warned;
 }
 
-/* True: it is time for a sign; false: the store stops. */
+/*
+ * Says `column` of this instance: seen, or ended. False: keeper.error says why not. A connection
+ * that was cut meanwhile says nothing about the server: one more is made.
+ */
+static bool sign_give(struct idem_postgres *postgres, const char *column)
+{
+    bool was_connected = postgres->keeper.handle != NULL;
+    return sign_try(postgres, column) || (was_connected && sign_try(postgres, column));
+}
+
+/* What the engine's thread may tell. */
+static void silence_note(struct idem_postgres *postgres, bool silent)
+{
+    int rc = pthread_mutex_lock(&postgres->keeper_mutex);
+    IDEM_ASSERT(rc == 0);
+    postgres->silence = postgres->keeper.error;
+    rc = pthread_mutex_unlock(&postgres->keeper_mutex);
+    IDEM_ASSERT(rc == 0);
+    if (atomic_exchange(&postgres->silent, silent) != silent) {
+        wake(postgres);
+    }
+}
+
+/* True: it is time for a sign; false: the store stops. Who had no answer asks sooner. */
 static bool keeper_wait(struct idem_postgres *postgres)
 {
-    int64_t next_us = idem_postgres_mono_us() + postgres->settings.silence_us / SIGNS;
+    int64_t pause_us = postgres->settings.silence_us / SIGNS;
+    if (atomic_load(&postgres->silent) && pause_us > SILENT_PAUSE_US) {
+        pause_us = SILENT_PAUSE_US;
+    }
+    int64_t next_us = idem_postgres_mono_us() + pause_us;
     struct timespec next = {
         .tv_sec = next_us / IDEM_US_PER_SECOND,
         .tv_nsec = next_us % IDEM_US_PER_SECOND * 1000,
@@ -188,9 +224,9 @@ static void *keeper_main(void *argument)
 {
     struct idem_postgres *postgres = argument;
     while (keeper_wait(postgres)) {
-        sign_give(postgres, "seen_us");
+        silence_note(postgres, !sign_give(postgres, "seen_us"));
     }
-    sign_give(postgres, "ended_us");
+    (void)sign_give(postgres, "ended_us"); /* Otherwise its silence says it. */
     return NULL;
 }
 
@@ -245,6 +281,19 @@ static void writer_free(struct idem_postgres *postgres, const struct idem_store_
     IDEM_UNREACHABLE();
 }
 
+static void silence_take(struct idem_postgres *postgres)
+{
+    bool silent = atomic_load(&postgres->silent);
+    if (silent != postgres->base.silent) {
+        int rc = pthread_mutex_lock(&postgres->keeper_mutex);
+        IDEM_ASSERT(rc == 0);
+        postgres->base.silence = postgres->silence;
+        rc = pthread_mutex_unlock(&postgres->keeper_mutex);
+        IDEM_ASSERT(rc == 0);
+        postgres->base.silent = silent;
+    }
+}
+
 static void postgres_reap(struct idem_store *store,
                           struct idem_list *ret_batches,
                           struct idem_list *ret_reads)
@@ -258,6 +307,7 @@ static void postgres_reap(struct idem_store *store,
     }
     idem_list_join(ret_batches, &batches);
     store->broken = store->broken || atomic_load(&postgres->broken);
+    silence_take(postgres);
     store->restored = store->restored && !atomic_load(&postgres->restored_over);
 }
 
@@ -298,6 +348,7 @@ static void postgres_destroy(struct idem_store *store)
     for (size_t i = 0; i < postgres->settings.readers; i++) {
         worker_end(&postgres->readers[i]);
     }
+    idem_postgres_listener_deinit(&postgres->listener);
     if (postgres->keeper_started) { /* Last: until now this instance may have written. */
         keeper_stop(postgres);
         thread_join(postgres->keeper_thread);
@@ -311,6 +362,11 @@ static void postgres_destroy(struct idem_store *store)
     free(postgres);
 }
 
+static bool postgres_heard(struct idem_store *store)
+{
+    return atomic_exchange(&postgres_of(store)->heard, false);
+}
+
 static const struct idem_store_ops postgres_ops = {
     .version = IDEM_STORE_OPS_VERSION,
     .name = "postgres",
@@ -319,6 +375,7 @@ static const struct idem_store_ops postgres_ops = {
     .reap = postgres_reap,
     .stop = postgres_stop,
     .destroy = postgres_destroy,
+    .heard = postgres_heard,
 };
 
 static void opening_note(struct idem_postgres *postgres, const struct idem_postgres_opening *found)
@@ -330,6 +387,14 @@ static void opening_note(struct idem_postgres *postgres, const struct idem_postg
     postgres->base.opened_us = found->restored ? found->restored_at_us : found->opened_us;
     postgres->base.old_effect_ids = found->old_effect_ids;
     idem_clock_raise(postgres->base.options.clock, found->marks.seen_us);
+}
+
+static struct idem_postgres_instance instance_of(const struct idem_postgres_opening *found)
+{
+    return (struct idem_postgres_instance){
+        .id = found->incarnation,
+        .created_us = found->created_us,
+    };
 }
 
 static void writer_init(struct idem_postgres *postgres,
@@ -353,6 +418,8 @@ static void writer_init(struct idem_postgres *postgres,
     }
     idem_postgres_connection_init(connection, &postgres->settings, postgres->base.options.clock);
     connection->incarnation = found->incarnation;
+    connection->instance = instance_of(found);
+    connection->wire.host = postgres->keeper.host; /* Who answered is asked first. */
     connection->floor_us = found->marks.seen_us;
     connection->run = &writer->run;
     idem_run_init(&writer->run, &connection->rows, &writer->options, opening);
@@ -367,6 +434,13 @@ static int worker_start(struct idem_postgres_worker *worker,
     return rc;
 }
 
+static void listener_heard(void *context)
+{
+    struct idem_postgres *postgres = context;
+    atomic_store(&postgres->heard, true);
+    wake(postgres);
+}
+
 static enum idem_err threads_start(struct idem_postgres *postgres, struct idem_error *reterr)
 {
     int rc = 0;
@@ -379,6 +453,10 @@ static enum idem_err threads_start(struct idem_postgres *postgres, struct idem_e
     if (rc == 0) {
         rc = idem_thread_start(&postgres->keeper_thread, "idem-keeper", keeper_main, postgres);
         postgres->keeper_started = rc == 0;
+    }
+    if (rc == 0) {
+        rc = idem_postgres_listener_start(&postgres->listener, postgres->base.incarnation,
+                                          listener_heard, postgres);
     }
     return rc == 0 ? IDEM_OK : idem_error_set(reterr, IDEM_E_SYSTEM, "cannot start a thread");
 }
@@ -415,6 +493,7 @@ static struct idem_postgres *postgres_make(const struct idem_postgres_settings *
     postgres->base.ops = &postgres_ops;
     postgres->base.options = *options;
     postgres->base.batches_in_flight_max = settings->writers;
+    postgres->base.shared = true;
     for (size_t i = 0; i < settings->writers; i++) {
         idem_queue_init(&postgres->writers[i].worker.work);
     }
@@ -423,10 +502,15 @@ static struct idem_postgres *postgres_make(const struct idem_postgres_settings *
         postgres->readers[i].store = postgres;
         idem_postgres_connection_init(&postgres->readers[i].connection, &postgres->settings,
                                       options->clock);
+        postgres->readers[i].connection.listener = &postgres->listener;
     }
     idem_queue_init(&postgres->done_batches);
     idem_queue_init(&postgres->done_reads);
     keeper_init(postgres);
+    if (!idem_postgres_listener_init(&postgres->listener, &postgres->settings)) {
+        postgres_destroy(&postgres->base);
+        return NULL;
+    }
     return postgres;
 }
 
@@ -450,6 +534,10 @@ enum idem_err idem_postgres_open(const struct idem_postgres_settings *settings,
         opening_note(postgres, &found);
         for (size_t i = 0; i < settings->writers; i++) {
             writer_init(postgres, &postgres->writers[i], &found);
+        }
+        for (size_t i = 0; i < settings->readers; i++) {
+            postgres->readers[i].connection.instance = instance_of(&found);
+            postgres->readers[i].connection.wire.host = postgres->keeper.host;
         }
         err = threads_start(postgres, reterr);
     }

@@ -21,6 +21,8 @@
 #define IDEM_POSTGRES_WRITERS_MAX 16
 #define IDEM_POSTGRES_READERS_MAX 8
 
+struct idem_postgres_schema;
+
 struct idem_postgres_settings {
     const char *url; /* postgresql://... or key=value pairs, as libpq takes them. */
     size_t writers;  /* Batches in flight. */
@@ -29,11 +31,20 @@ struct idem_postgres_settings {
     int64_t lock_wait_us; /* The longest wait for a row that somebody else holds. */
     int64_t silence_us;   /* An instance that was not heard of for so long is dead. */
     bool clock_is_ours;   /* Commands are stamped by the options' clock: for tests. */
+    const struct idem_postgres_schema *schema; /* NULL: this program's; another one for tests. */
 };
 
 struct idem_postgres_settings idem_postgres_settings_default(const char *url);
 
-/* Gives a store; destroy it with idem_store_destroy(). The schema is made if it is absent. */
+/* Whether the database has a store; makes none. */
+enum idem_err idem_postgres_has_store(const struct idem_postgres_settings *settings,
+                                      bool *ret_there,
+                                      struct idem_error *reterr) IDEM_MUST_CHECK;
+
+/*
+ * Gives a store; destroy it with idem_store_destroy(). The schema is made if it is absent, unless
+ * the options say that it must be there.
+ */
 enum idem_err idem_postgres_open(const struct idem_postgres_settings *settings,
                                  const struct idem_store_options *options,
                                  struct idem_store **ret_store,

@@ -7,6 +7,7 @@
  *   opening.c     schema, configuration, marks, a new instance
  *   ahead.c       a batch's facts, fetched together
  *   connection.c  one connection as the rows port (rows_internal.h)
+ *   listener.c    hints between instances that somebody waits, or need not any more (listener.h)
  *   postgres.c    the store: threads, queues, the instance's sign of life
  */
 #ifndef IDEM_STORE_POSTGRES_POSTGRES_INTERNAL_H
@@ -16,91 +17,15 @@
 #include <stdatomic.h>
 
 #include "base/queue.h"
+#include "store/postgres/listener.h"
 #include "store/postgres/postgres.h"
+#include "store/postgres/statement.h"
 #include "store/postgres/wire.h"
 #include "store/rows.h"
 #include "store/run.h"
 
-enum idem_postgres_statement {
-    IDEM_POSTGRES_NOW = 0,
-    IDEM_POSTGRES_INTENT_BY_ROW,
-    IDEM_POSTGRES_INTENT_BY_ID,
-    IDEM_POSTGRES_INTENT_BY_ANY_ID,
-    IDEM_POSTGRES_INTENT_BY_SCOPE,
-    IDEM_POSTGRES_PAYMENT_BY_ROW,
-    IDEM_POSTGRES_PAYMENT_BY_ID,
-    IDEM_POSTGRES_PAYMENT_BY_ANY_ID,
-    IDEM_POSTGRES_PAYMENT_HOLDER,
-    IDEM_POSTGRES_PAYMENT_PAST,
-    IDEM_POSTGRES_REFUND_BY_ROW,
-    IDEM_POSTGRES_REFUND_BY_ID,
-    IDEM_POSTGRES_REFUND_HOLDER,
-    IDEM_POSTGRES_SENDS,
-    IDEM_POSTGRES_EVENTS,
-    IDEM_POSTGRES_EVENTS_TOTAL,
-    IDEM_POSTGRES_DUE,
-    IDEM_POSTGRES_DUE_NEXT,
-    IDEM_POSTGRES_LEFT,
-    IDEM_POSTGRES_REAP,
-    IDEM_POSTGRES_REAP_NEXT,
-    IDEM_POSTGRES_CASES,
-    IDEM_POSTGRES_CASE_OPEN,
-    IDEM_POSTGRES_CASE_KINDS,
-    IDEM_POSTGRES_ENTRIES,
-    IDEM_POSTGRES_ENTRIES_CASES,
-    IDEM_POSTGRES_ENTRIES_PAYMENT,
-    IDEM_POSTGRES_CREDENTIALS_PAGE,
-    IDEM_POSTGRES_PLACES,
-    IDEM_POSTGRES_STATES,
-    IDEM_POSTGRES_NUMBERS,
-    IDEM_POSTGRES_STUB_BY_SCOPE,
-    IDEM_POSTGRES_STUB_HOLDER,
-    IDEM_POSTGRES_STUBS_OF_PAYMENT,
-    IDEM_POSTGRES_CREDENTIAL_BY_ID,
-    IDEM_POSTGRES_CREDENTIAL_BY_SECRET,
-    IDEM_POSTGRES_META,
-    /* From here on only writers use them. */
-    IDEM_POSTGRES_LOCK_SHARED,
-    IDEM_POSTGRES_LOCK_ALONE,
-    IDEM_POSTGRES_AHEAD_KNOWLEDGE,
-    IDEM_POSTGRES_AHEAD_ALIVE,
-    IDEM_POSTGRES_AHEAD_INTENTS,
-    IDEM_POSTGRES_AHEAD_INTENTS_HELD,
-    IDEM_POSTGRES_AHEAD_PAYMENTS,
-    IDEM_POSTGRES_AHEAD_PAYMENTS_HELD,
-    IDEM_POSTGRES_AHEAD_PAYMENTS_NAMED,
-    IDEM_POSTGRES_AHEAD_HOLDERS,
-    IDEM_POSTGRES_AHEAD_REFUNDS,
-    IDEM_POSTGRES_AHEAD_SENDS,
-    IDEM_POSTGRES_HANDLES_INTENTS,
-    IDEM_POSTGRES_HANDLES_PAYMENTS,
-    IDEM_POSTGRES_HANDLES_REFUNDS,
-    IDEM_POSTGRES_HANDLES_STUBS,
-    IDEM_POSTGRES_HANDLES_CREDENTIALS,
-    IDEM_POSTGRES_INTENT_INSERT,
-    IDEM_POSTGRES_INTENT_UPDATE,
-    IDEM_POSTGRES_INTENT_DELETE,
-    IDEM_POSTGRES_SENDS_DELETE,
-    IDEM_POSTGRES_EVENTS_DELETE,
-    IDEM_POSTGRES_CASES_DELETE,
-    IDEM_POSTGRES_PAYMENT_INSERT,
-    IDEM_POSTGRES_PAYMENT_UPDATE,
-    IDEM_POSTGRES_REFUND_INSERT,
-    IDEM_POSTGRES_REFUND_UPDATE,
-    IDEM_POSTGRES_SEND_INSERT,
-    IDEM_POSTGRES_SEND_UPDATE,
-    IDEM_POSTGRES_EVENT_INSERT,
-    IDEM_POSTGRES_CASE_INSERT,
-    IDEM_POSTGRES_CASES_DECIDE,
-    IDEM_POSTGRES_STUB_INSERT,
-    IDEM_POSTGRES_STUB_UPDATE,
-    IDEM_POSTGRES_STUB_DELETE,
-    IDEM_POSTGRES_STUBS_APPLY,
-    IDEM_POSTGRES_CREDENTIAL_INSERT,
-    IDEM_POSTGRES_CREDENTIAL_UPDATE,
-    IDEM_POSTGRES_META_WRITE,
-    IDEM_POSTGRES_STATEMENT_COUNT
-};
+/* The smallest commit that waits for a standby: without a row, for who may write anything. */
+#define IDEM_POSTGRES_PROOF "SELECT pg_logical_emit_message(true, 'idem', '')"
 
 /* Handles that were taken from a sequence and are not used yet. */
 #define IDEM_POSTGRES_HANDLES_MAX 512
@@ -139,6 +64,12 @@ struct idem_postgres_ahead {
     struct pg_result *sends; /* In order of intent_row, no. */
 };
 
+/* What no other database has. */
+struct idem_postgres_instance {
+    int64_t id; /* 0: it is not asked for. */
+    int64_t created_us;
+};
+
 /* Belongs to one thread. */
 struct idem_postgres_connection {
     struct idem_rows rows; /* First: the port's calls come back with its address. */
@@ -147,6 +78,7 @@ struct idem_postgres_connection {
     bool asked[IDEM_POSTGRES_STATEMENT_COUNT];     /* To be, in the round at hand. */
     const struct idem_postgres_settings *settings; /* Borrowed. */
     int64_t incarnation;                           /* Of this opening. */
+    struct idem_postgres_instance instance;        /* Who must be known where it connects. */
     int64_t retry_us;                              /* Monotonic: not connected before. */
     int64_t pause_us;
 
@@ -154,6 +86,8 @@ struct idem_postgres_connection {
     bool is_open; /* The server may have it open. */
     bool alone;   /* It has one command: who is held up says so, instead of being tried again. */
     bool lost;    /* Since it was last cleared a COMMIT was not answered cleanly. */
+    bool wrote;   /* It has statements of its own behind the facts. */
+    bool has_standbys;          /* Others answer for what is committed, or nobody does. */
     enum idem_rows_step failed; /* What ended it; OK: nothing. */
     struct idem_postgres_ahead ahead;
 
@@ -164,6 +98,7 @@ struct idem_postgres_connection {
     int64_t floor_us;                       /* The database's clock never goes back behind this. */
     int64_t alive[IDEM_POSTGRES_ALIVE_MAX]; /* Other instances. */
     size_t alive_count;
+    struct idem_postgres_listener *listener; /* A reader's: told who is waited for. Or NULL. */
     struct idem_run *run; /* A writer's: it is told what others may have changed. Or NULL. */
     struct idem_postgres_handles handles[IDEM_POSTGRES_HANDLE_COUNT];
 };
@@ -176,7 +111,8 @@ void idem_postgres_connection_deinit(struct idem_postgres_connection *connection
 
 /*
  * session.c. Connects if it is not connected, asks whom, and forces what must be. OK, DOWN,
- * WRONG_NODE or REFUSED; then `wire.error` says why.
+ * WRONG_NODE or REFUSED; then `wire.error` says why. DAMAGED: a database that does not know this
+ * instance is not the one that was opened.
  */
 enum idem_rows_step idem_postgres_session(struct idem_postgres_connection *connection);
 /* Without statements: for the opening. The answer for a person is in wire->error. */
@@ -235,6 +171,8 @@ struct idem_postgres {
     struct idem_postgres_writer writers[IDEM_POSTGRES_WRITERS_MAX];
     struct idem_postgres_worker readers[IDEM_POSTGRES_READERS_MAX];
     size_t reader_next;
+    struct idem_postgres_listener listener;
+    atomic_bool heard;
 
     /* The keeper: says that this instance lives. */
     struct idem_postgres_wire keeper;
@@ -242,7 +180,9 @@ struct idem_postgres {
     bool keeper_started;
     pthread_mutex_t keeper_mutex;
     pthread_cond_t keeper_wake;
-    bool keeper_stops;
+    bool keeper_stops;         /* This and the next under keeper_mutex. */
+    struct idem_error silence; /* Why the last sign was not taken. */
+    atomic_bool silent;        /* The last sign was not taken. */
 };
 
 #endif /* IDEM_STORE_POSTGRES_POSTGRES_INTERNAL_H */

@@ -143,6 +143,7 @@ enum idem_rows_step idem_postgres_find_entries(struct idem_rows *rows,
                                                struct idem_read *read);
 enum idem_rows_step idem_postgres_find_credentials(struct idem_rows *rows, struct idem_read *read);
 enum idem_rows_step idem_postgres_find_places(struct idem_rows *rows, struct idem_read *read);
+enum idem_rows_step idem_postgres_find_waited(struct idem_rows *rows, struct idem_read *read);
 enum idem_rows_step idem_postgres_find_summary(struct idem_rows *rows,
                                                struct idem_summary *ret_summary);
 

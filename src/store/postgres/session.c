@@ -6,6 +6,10 @@
  * standbys are named, since whoever named them relies on them (DOWN). Without standbys `on` is
  * forced, whatever was set.
  *
+ * A former primary that comes back alone believes in itself, and shows what it never acknowledged
+ * to anybody. So where standbys are named a server is believed only after a commit that one of them
+ * has answered for.
+ *
  * A connection is tried again after a pause that doubles up to a few seconds; in between the
  * answer is DOWN without a try, so that callers are not held up one by one.
  */
@@ -112,10 +116,42 @@ static enum idem_rows_step settings_force(struct idem_postgres_wire *wire,
     return idem_postgres_wire_round(wire) == IDEM_POSTGRES_END_OK ? IDEM_ROWS_OK : IDEM_ROWS_DOWN;
 }
 
+/*
+ * A COMMIT that waits for a standby hears no time limit of the server, and its connection would be
+ * taken until a standby is back: tried again and again, all of them would be. Inside a statement it
+ * hears one. It then ends with a WARNING, and nothing was written that anybody could see.
+ */
+static enum idem_rows_step proof_take(struct idem_postgres_wire *wire,
+                                      const struct idem_postgres_settings *settings)
+{
+    char limits[2][64];
+    const long long wait_ms = settings->wait_us / IDEM_US_PER_MS;
+    (void)snprintf(limits[0], sizeof(limits[0]), "SET statement_timeout = %lld", wait_ms * 3 / 4);
+    (void)snprintf(limits[1], sizeof(limits[1]), "SET statement_timeout = %lld", 2 * wait_ms);
+    const char *const sqls[] = {
+        limits[0],
+        "DO $$ BEGIN PERFORM pg_logical_emit_message(true, 'idem', ''); COMMIT; END $$",
+        limits[1],
+    };
+    enum idem_postgres_end end = IDEM_POSTGRES_END_OK;
+    wire->warned = false;
+    for (size_t i = 0; i < IDEM_ARRAY_COUNT(sqls) && end == IDEM_POSTGRES_END_OK; i++) {
+        idem_postgres_wire_say(wire, sqls[i], NULL);
+        end = idem_postgres_wire_round(wire); /* Each alone: what ends a transaction must be. */
+    }
+    if (end == IDEM_POSTGRES_END_OK && !wire->warned) {
+        return IDEM_ROWS_OK;
+    }
+    return refuse(wire, IDEM_ROWS_DOWN,
+                  "no standby answers for what the database server writes: its standby is gone, or "
+                  "it is a former primary; nothing is read from it");
+}
+
 enum idem_rows_step idem_postgres_session_begin(struct idem_postgres_wire *wire,
                                                 const struct idem_postgres_settings *settings)
 {
     const char *level = "on";
+    bool has_standbys = false;
     PGresult *said = NULL;
     if (!idem_postgres_wire_connect(wire, settings->url)) {
         return IDEM_ROWS_DOWN;
@@ -129,10 +165,53 @@ enum idem_rows_step idem_postgres_session_begin(struct idem_postgres_wire *wire,
     enum idem_rows_step step = IDEM_ROWS_DOWN;
     if (idem_postgres_wire_round(wire) == IDEM_POSTGRES_END_OK) {
         step = server_check(wire, said, &level);
+        has_standbys = !says(said, SAID_STANDBYS, "");
         PQclear(said);
     }
     if (step == IDEM_ROWS_OK) {
         step = settings_force(wire, settings, level);
+    }
+    if (step == IDEM_ROWS_OK && has_standbys) {
+        step = proof_take(wire, settings);
+    }
+    if (step != IDEM_ROWS_OK) {
+        idem_postgres_wire_close(wire);
+    }
+    return step;
+}
+
+/*
+ * Whether the store here is the one that was opened: an older copy that was put back, or another
+ * database behind the same name, does not know this instance. What is remembered of the former one
+ * would be wrong here.
+ */
+static enum idem_rows_step instance_check(struct idem_postgres_wire *wire,
+                                          struct idem_postgres_instance instance)
+{
+    char sql[192];
+    PGresult *result = NULL;
+    (void)snprintf(sql, sizeof(sql),
+                   "SELECT 1 FROM idem.instances i, idem.meta m WHERE i.id = %lld"
+                   " AND m.key = 'created_us' AND m.value = '%lld'",
+                   (long long)instance.id, (long long)instance.created_us);
+    idem_postgres_wire_say(wire, sql, &result);
+    enum idem_postgres_end end = idem_postgres_wire_round(wire);
+    bool known = end == IDEM_POSTGRES_END_OK && PQntuples(result) == 1;
+    bool no_table = end == IDEM_POSTGRES_END_ERROR && strcmp(wire->state, "42P01") == 0;
+    PQclear(result); /* Accepts NULL. */
+    if (known || (end != IDEM_POSTGRES_END_OK && !no_table)) {
+        return known ? IDEM_ROWS_OK : IDEM_ROWS_DOWN;
+    }
+    return refuse(wire, IDEM_ROWS_DAMAGED,
+                  "the database is not the one that was opened: it does not know this instance");
+}
+
+static enum idem_rows_step session_open(struct idem_postgres_connection *connection)
+{
+    struct idem_postgres_wire *wire = &connection->wire;
+    enum idem_rows_step step = idem_postgres_session_begin(wire, connection->settings);
+    if (step == IDEM_ROWS_OK && connection->instance.id != 0) {
+        step = instance_check(wire, connection->instance);
     }
     if (step != IDEM_ROWS_OK) {
         idem_postgres_wire_close(wire);
@@ -149,7 +228,7 @@ enum idem_rows_step idem_postgres_session(struct idem_postgres_connection *conne
     if (idem_postgres_mono_us() < connection->retry_us) {
         return IDEM_ROWS_DOWN;
     }
-    enum idem_rows_step step = idem_postgres_session_begin(wire, connection->settings);
+    enum idem_rows_step step = session_open(connection);
     if (step == IDEM_ROWS_OK) {
         memset(connection->prepared, 0, sizeof(connection->prepared));
         memset(connection->asked, 0, sizeof(connection->asked));

@@ -35,13 +35,19 @@ static_assert(IDEM_EFFECT_KIND_COUNT == 6, "schema.c, stubs.kind");
 static_assert(IDEM_ROLE_COUNT == 3, "schema.c, credentials.role");
 static_assert(IDEM_INTENT_UNKNOWN == 3, "NUMBERS");
 static_assert(IDEM_INTENT_PARKED == 4, "NUMBERS");
+static_assert(IDEM_INTENT_SUCCEEDED == 5, "WAITED");
+static_assert(IDEM_INTENT_FAILED == 6, "WAITED");
+static_assert(IDEM_INTENT_RELEASED == 7, "WAITED");
 
 #define NOW_US     "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 #define ALIVE      "ended_us = 0 AND seen_us > " NOW_US " - $1"
+#define LIVING     " FROM idem.instances WHERE (id = $2 OR (" ALIVE "))" /* And the asker itself. */
 #define META(name) "coalesce((SELECT value FROM idem.meta WHERE key = '" name "'), '0')::bigint"
 #define STUBS      "(SELECT count(*) FROM (SELECT 1 FROM idem.stubs LIMIT 1024) s)"
 #define MARKS      META(IDEM_META_RESTORED) "," META(IDEM_META_RESTORED_AT)
 #define BIRTH      META(IDEM_META_MEMORY_SINCE) "," META("created_us")
+#define SCHEMA     META(IDEM_META_SCHEMA_MIN)
+#define STANDBYS   "current_setting('synchronous_standby_names') <> ''"
 #define OF_SCOPES  "scope = ANY($1::bytea[])"
 #define HANDLES(table) \
     "SELECT nextval('idem." table "_row_seq') FROM generate_series(1, $1::bigint)"
@@ -62,7 +68,7 @@ struct sql {
 };
 
 static const struct sql sqls[IDEM_POSTGRES_STATEMENT_COUNT] = {
-    [IDEM_POSTGRES_NOW] = { SQL_PLAIN, NULL, "SELECT " NOW_US ", pg_is_in_recovery()" },
+    [IDEM_POSTGRES_NOW] = { SQL_PLAIN, NULL, "SELECT " NOW_US ", pg_is_in_recovery(), " STANDBYS },
     [IDEM_POSTGRES_INTENT_BY_ROW] = { SQL_SELECT, &idem_table_intents, "row = $1 AND scope = $2" },
     [IDEM_POSTGRES_INTENT_BY_ANY_ID] = { SQL_SELECT, &idem_table_intents, "id = $1" },
     [IDEM_POSTGRES_INTENT_BY_ID] = { SQL_SELECT, &idem_table_intents,
@@ -103,9 +109,13 @@ static const struct sql sqls[IDEM_POSTGRES_STATEMENT_COUNT] = {
                              " WHERE id = incarnation AND " ALIVE ")"
                              " AND row > $3 ORDER BY row LIMIT $4" },
     [IDEM_POSTGRES_REAP] = { SQL_PLAIN, NULL,
-                             "SELECT row, reap_us, scope FROM idem.intents"
-                             " WHERE reap_us > 0 AND reap_us <= $1"
-                             " ORDER BY reap_us, row LIMIT $2" },
+                             "SELECT i.row, i.reap_us, i.scope FROM (SELECT row FROM idem.intents"
+                             " WHERE reap_us > 0 AND reap_us <= $3"
+                             " AND row % (SELECT count(*)" LIVING ") = (SELECT count(*)" LIVING
+                             " AND id < $2)"
+                             " ORDER BY reap_us, row LIMIT $4) mine"
+                             " JOIN idem.intents i ON i.row = mine.row"
+                             " ORDER BY i.reap_us, i.row" },
     [IDEM_POSTGRES_REAP_NEXT] = { SQL_PLAIN, NULL,
                                   "SELECT reap_us FROM idem.intents"
                                   " WHERE reap_us > 0 AND reap_us > $1 ORDER BY reap_us LIMIT 1" },
@@ -156,6 +166,10 @@ static const struct sql sqls[IDEM_POSTGRES_STATEMENT_COUNT] = {
     [IDEM_POSTGRES_CREDENTIAL_BY_SECRET] = { SQL_SELECT, &idem_table_credentials,
                                              "secret_sha256 = $1" },
     [IDEM_POSTGRES_META] = { SQL_PLAIN, NULL, "SELECT value FROM idem.meta WHERE key = $1" },
+    [IDEM_POSTGRES_WAITED] = { SQL_PLAIN, NULL,
+                               "SELECT row FROM idem.intents"
+                               " WHERE row = ANY(string_to_array($1, ',')::bigint[])"
+                               " AND state < 5 ORDER BY row" },
     [IDEM_POSTGRES_LOCK_SHARED] = { SQL_PLAIN, NULL,
                                     "SELECT 1 FROM pg_advisory_xact_lock_shared"
                                     "(" IDEM_POSTGRES_LOCKS ", 1)" },
@@ -164,7 +178,7 @@ static const struct sql sqls[IDEM_POSTGRES_STATEMENT_COUNT] = {
                                    "(" IDEM_POSTGRES_LOCKS ", 1)" },
     [IDEM_POSTGRES_AHEAD_KNOWLEDGE] = { SQL_PLAIN, NULL,
                                         "SELECT " NOW_US ", pg_is_in_recovery()," STUBS "," MARKS
-                                        "," BIRTH },
+                                        "," BIRTH "," SCHEMA "," STANDBYS },
     [IDEM_POSTGRES_AHEAD_ALIVE] = { SQL_PLAIN, NULL,
                                     "SELECT id FROM idem.instances WHERE " ALIVE
                                     " AND id <> $2 ORDER BY id LIMIT 64" },

@@ -24,6 +24,8 @@
 
 #include "base/bug.h"
 #include "base/clock.h"
+#include "base/crash.h"
+#include "store/postgres/hosts.h"
 
 int64_t idem_postgres_mono_us(void)
 {
@@ -106,11 +108,28 @@ static bool socket_wait(PGconn *handle, short events, int64_t deadline_us)
     return rc >= 0; /* Interrupted or too early: whoever waits looks at its deadline again. */
 }
 
-bool idem_postgres_wire_connect(struct idem_postgres_wire *wire, const char *url)
+/* What is cut off in the middle has said to whom it talks, and not that nobody answers. */
+static void connect_error_note(struct idem_postgres_wire *wire, bool on_time)
 {
-    int64_t deadline_us = idem_postgres_mono_us() + wire->wait_us;
-    idem_postgres_wire_close(wire);
-    wire->handle = PQconnectStart(url);
+    const char *text = PQerrorMessage(wire->handle); /* Accepts NULL. */
+    error_note(wire, text);
+    size_t len = strlen(wire->error.text);
+    bool open_end = len > 1 && wire->error.text[len - 2] == ':';
+    if (len == 0 || (!on_time && open_end)) {
+        (void)snprintf(wire->error.text + len, sizeof(wire->error.text) - len,
+                       "no answer from the database in time");
+    }
+}
+
+static bool host_connect(struct idem_postgres_wire *wire,
+                         const struct idem_postgres_hosts *hosts,
+                         size_t index,
+                         int64_t deadline_us)
+{
+    wire->handle = idem_postgres_hosts_start(hosts, index);
+    if (wire->handle != NULL) { /* At once: the former one only prints. */
+        (void)PQsetNoticeReceiver(wire->handle, notice_take, wire);
+    }
     PostgresPollingStatusType status = PGRES_POLLING_WRITING;
     bool on_time = wire->handle != NULL && PQstatus(wire->handle) != CONNECTION_BAD;
     while (on_time && status != PGRES_POLLING_OK && status != PGRES_POLLING_FAILED) {
@@ -123,13 +142,44 @@ bool idem_postgres_wire_connect(struct idem_postgres_wire *wire, const char *url
                      PQsetnonblocking(wire->handle, 1) == 0 &&
                      PQenterPipelineMode(wire->handle) == 1;
     if (!connected) {
-        const char *text = PQerrorMessage(wire->handle); /* Accepts NULL. */
-        error_note(wire, text[0] != '\0' ? text : "no answer from the database in time");
+        connect_error_note(wire, on_time);
         idem_postgres_wire_close(wire);
+    }
+    return connected;
+}
+
+/* Each has its share of the wait. Who answered last is asked first. */
+static bool hosts_connect(struct idem_postgres_wire *wire, const struct idem_postgres_hosts *hosts)
+{
+    char memory[IDEM_ERROR_TEXT_MAX];
+    struct idem_buf said;
+    idem_buf_init(&said, memory, sizeof(memory) - 1);
+    for (size_t i = 0; i < hosts->count; i++) {
+        size_t index = (wire->host + i) % hosts->count;
+        int64_t share_us = wire->wait_us / (int64_t)hosts->count;
+        if (host_connect(wire, hosts, index, idem_postgres_mono_us() + share_us)) {
+            wire->host = index;
+            return true;
+        }
+        idem_buf_printf(&said, "%s%s", i > 0 ? "; " : "",
+                        wire->error.text); /* Or the first ones. */
+    }
+    memory[said.len] = '\0';
+    (void)snprintf(wire->error.text, sizeof(wire->error.text), "%s", memory);
+    return false;
+}
+
+bool idem_postgres_wire_connect(struct idem_postgres_wire *wire, const char *url)
+{
+    struct idem_postgres_hosts hosts;
+    idem_postgres_wire_close(wire);
+    if (!idem_postgres_hosts_open(&hosts, url)) { /* What libpq says may repeat a password. */
+        error_note(wire, "the database's URL cannot be understood");
         return false;
     }
-    (void)PQsetNoticeReceiver(wire->handle, notice_take, wire); /* The former one only prints. */
-    return true;
+    bool connected = hosts_connect(wire, &hosts);
+    idem_postgres_hosts_close(&hosts);
+    return connected;
 }
 
 static void pending_add(struct idem_postgres_wire *wire,
@@ -299,6 +349,9 @@ enum idem_postgres_end idem_postgres_wire_round(struct idem_postgres_wire *wire)
     wire->state[0] = '\0';
     if (wire->handle != NULL && !wire->broken && PQpipelineSync(wire->handle) == 1 &&
         all_written(wire, &deadline_us)) {
+        if (wire->point != NULL) {
+            idem_crash_point(wire->point);
+        }
         end = answers_take(wire, &deadline_us);
     }
     if (end == IDEM_POSTGRES_END_OK || end == IDEM_POSTGRES_END_MISS) {

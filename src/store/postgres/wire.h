@@ -55,14 +55,16 @@ struct idem_postgres_pending {
 
 struct idem_postgres_wire {
     struct pg_conn *handle; /* NULL: not connected. */
-    int64_t wait_us;        /* The longest wait for the next word. */
+    int64_t wait_us;        /* The longest wait for the next word; for all hosts together. */
+    size_t host;            /* Which of the URL's answered last. */
     bool warned;            /* The server sent a WARNING since this was last cleared. */
     char
         state[IDEM_POSTGRES_STATE_LEN + 1]; /* Of the last END_ERROR; of GONE if the server said. */
     struct idem_error error;                /* What was said last, for a person. */
     struct idem_postgres_pending pending[IDEM_POSTGRES_PENDING_MAX];
     size_t pending_count;
-    bool broken; /* Something could not be queued. */
+    bool broken;       /* Something could not be queued. */
+    const char *point; /* A crash point: all is sent, nothing of the answer read. NULL: none. */
 };
 
 /* False: see error. Reads no more of the URL than libpq does. */

@@ -82,11 +82,12 @@ static const char every_setting[] =
     "  { endpoint = \"refunds.create\"; body = \"raw\"; } );\n"
     "limits = { connections = 1; head_bytes = 2048; body_bytes = 4096; requests = 2; sends = 3;\n"
     "  recoveries = 4; waiters_per_key = 5; cache_entries = 0; reads = 6;\n"
-    "  credentials = 7; principal_requests = 8; principal_rate = 9; principal_burst = 10; };\n"
+    "  credentials = 7; principal_requests = 8; principal_rate = 9; principal_burst = 10;\n"
+    "  store_writers = 11; store_readers = 8; };\n"
     "timings = { lease_ms = 9000; retry_first_ms = 11; ask_first_ms = 12; ask_max_ms = 13;\n"
     "  ask_give_up_s = 14; parked_ask_s = 15; release_s = 16; stop_grace_ms = 17;\n"
-    "  head_timeout_ms = 18; body_timeout_ms = 19; idle_timeout_ms = 20; write_timeout_ms = 21; "
-    "};\n";
+    "  head_timeout_ms = 18; body_timeout_ms = 19; idle_timeout_ms = 20; write_timeout_ms = 21;\n"
+    "  store_wait_ms = 522; instance_silence_ms = 1023; };\n";
 
 static void provider_expect(const struct idem_config_provider *provider)
 {
@@ -126,6 +127,8 @@ static void limits_expect(const struct idem_config *config)
     assert_int_equal(config->limits.principal_requests, 8);
     assert_int_equal(config->limits.principal_rate, 9);
     assert_int_equal(config->limits.principal_burst, 10);
+    assert_int_equal(config->limits.store_writers, 11);
+    assert_int_equal(config->limits.store_readers, 8);
 }
 
 static void timings_expect(const struct idem_config *config)
@@ -142,6 +145,8 @@ static void timings_expect(const struct idem_config *config)
     assert_int_equal(config->timings.body_us, 19 * IDEM_US_PER_MS);
     assert_int_equal(config->timings.idle_us, 20 * IDEM_US_PER_MS);
     assert_int_equal(config->timings.write_us, 21 * IDEM_US_PER_MS);
+    assert_int_equal(config->timings.store_wait_us, 522 * IDEM_US_PER_MS);
+    assert_int_equal(config->timings.instance_silence_us, 1023 * IDEM_US_PER_MS);
 }
 
 static void every_setting_arrives(void **state)
@@ -316,6 +321,8 @@ static void what_does_not_fit_together_is_refused(void **state)
         { SMALL "retention_days = 1; timings = { release_s = 90000; };\n", "is shorter" },
         { SMALL "timings = { ask_first_ms = 2000; ask_max_ms = 1000; };\n",
           "ask_first_ms is more" },
+        { SMALL "timings = { store_wait_ms = 2000; instance_silence_ms = 2000; };\n",
+          "store_wait_ms is not shorter" },
     };
     refusals_expect(table, IDEM_ARRAY_COUNT(table));
 }

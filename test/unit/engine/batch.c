@@ -17,6 +17,7 @@
 static struct idem_store_item items[ITEMS];
 static struct idem_engine_batch batches[3];
 static struct idem_list queue;
+static int64_t now_us;
 
 static int begin(void **state)
 {
@@ -24,6 +25,7 @@ static int begin(void **state)
     memset(items, 0, sizeof(items));
     memset(batches, 0, sizeof(batches));
     queue = (struct idem_list){ .count = 0 };
+    now_us = 1000;
     return 0;
 }
 
@@ -41,7 +43,7 @@ static struct idem_command *item_push(size_t index)
 
 static size_t form(size_t index)
 {
-    size_t count = idem_batch_form(&batches[index], batches, 3, &queue);
+    size_t count = idem_batch_form(&batches[index], batches, 3, &queue, now_us);
     batches[index].busy = count > 0;
     assert_int_equal(count, batches[index].store.items.count);
     return count;
@@ -80,6 +82,30 @@ static void one_key_one_payment_and_one_order_at_a_time(void **state)
     assert_int_equal(form(1), 0); /* The others wait for them, whichever batch. */
     finish(0);
     assert_int_equal(form(1), 3);
+    finish(1);
+}
+
+static void what_runs_again_has_a_batch_of_its_own(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < 4; i++) {
+        (void)item_push(i);
+    }
+    items[0].again_us = 900;  /* Its time has come. */
+    items[1].again_us = 2000; /* Not yet. */
+    items[3].again_us = 1000;
+    item_push(4)->scope = items[1].command.scope; /* Behind one that waits for its time. */
+    assert_int_equal(form(0), 2);                 /* 0 and 3. */
+    assert_true(batches[0].again);
+    assert_int_equal(form(1), 1); /* 2. */
+    assert_false(batches[1].again);
+    now_us = 2000;
+    assert_int_equal(form(2), 0); /* One batch of such is under way. */
+    finish(0);
+    assert_int_equal(form(0), 1);
+    finish(0);
+    assert_int_equal(form(0), 1); /* 4. */
+    finish(0);
     finish(1);
 }
 
@@ -234,6 +260,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(strangers_share_a_batch, begin),
         cmocka_unit_test_setup(one_key_one_payment_and_one_order_at_a_time, begin),
+        cmocka_unit_test_setup(what_runs_again_has_a_batch_of_its_own, begin),
+        cmocka_unit_test_setup(what_runs_again_has_a_batch_of_its_own, begin),
         cmocka_unit_test_setup(the_same_order_number_of_another_principal_is_another, begin),
         cmocka_unit_test_setup(who_waits_is_not_overtaken, begin),
         cmocka_unit_test_setup(one_credential_and_one_secret_at_a_time, begin),

@@ -104,13 +104,11 @@ static bool look_at(const struct idem_store_batch *batch)
     return has_refused;
 }
 
-static void store_submit(struct idem_store *store, struct idem_store_batch *batch)
+static void fate_take(struct idem_store *store,
+                      struct idem_store_batch *batch,
+                      enum batch_fate fate)
 {
-    if (look_at(batch)) {
-        refuse(batch, IDEM_STORE_CONFLICT);
-        return;
-    }
-    switch (next_fate()) {
+    switch (fate) {
     case BATCH_AS_IT_IS:
         harness.store_ops->submit(store, batch);
         return;
@@ -130,13 +128,28 @@ static void store_submit(struct idem_store *store, struct idem_store_batch *batc
     case BATCH_CONFLICT:
         refuse(batch, IDEM_STORE_CONFLICT);
         return;
+    case BATCH_HUNG:
+        idem_list_push(&harness.hung, &batch->node);
+        return;
     }
+}
+
+static void store_submit(struct idem_store *store, struct idem_store_batch *batch)
+{
+    if (look_at(batch)) {
+        refuse(batch, IDEM_STORE_CONFLICT);
+        return;
+    }
+    fate_take(store, batch, next_fate());
 }
 
 /* What an earlier look left in the read stays there: only DURABLE makes it true. */
 static void store_read(struct idem_store *store, struct idem_read *read)
 {
     harness.asked[read->kind] += 1;
+    if (read->kind == IDEM_READ_WAITED && read->waited_count > harness.waited_most) {
+        harness.waited_most = read->waited_count;
+    }
     if (harness.reads_refused == 0) {
         harness.store_ops->read(store, read);
         return;
@@ -159,6 +172,14 @@ static void store_reap(struct idem_store *store,
     if (!harness.reads_held) {
         idem_list_join(ret_reads, &harness.reads);
     }
+}
+
+static bool store_heard(struct idem_store *store)
+{
+    (void)store;
+    bool heard = harness.heard;
+    harness.heard = false;
+    return heard;
 }
 
 static void wake(void *context)
@@ -345,6 +366,7 @@ void harness_start_on(struct idem_store *store)
     harness.wrapped.submit = store_submit;
     harness.wrapped.read = store_read;
     harness.wrapped.reap = store_reap;
+    harness.wrapped.heard = store_heard;
     store->ops = &harness.wrapped;
     harness.options.store = store;
     harness.options.port = &harness.port;
@@ -380,6 +402,14 @@ void harness_fate(enum batch_fate fate)
     assert_true(harness.fate_count < IDEM_ARRAY_COUNT(harness.fates));
     harness.fates[harness.fate_count] = fate;
     harness.fate_count += 1;
+}
+
+void harness_end_hung(enum batch_fate fate)
+{
+    struct idem_list_node *node = idem_list_pop(&harness.hung);
+    assert_non_null(node);
+    fate_take(harness.store, IDEM_CONTAINER_OF(node, struct idem_store_batch, node), fate);
+    harness_step();
 }
 
 void harness_step(void)

@@ -26,6 +26,7 @@ enum batch_fate {
     BATCH_NOTHING,
     BATCH_DOWN,
     BATCH_CONFLICT,
+    BATCH_HUNG, /* Not run, and no answer until harness_end_hung(). */
 };
 
 struct harness {
@@ -42,8 +43,11 @@ struct harness {
     enum batch_fate fates[16];
     size_t fate_count;
     struct idem_list refused;        /* Batches that were not run. */
+    struct idem_list hung;           /* Likewise, without an answer yet. */
+    bool heard;                      /* Something was heard of an intent that is waited for. */
     size_t reads_refused;            /* So many of the next reads are answered NOTHING. */
     size_t asked[IDEM_READ_COUNT];   /* Reads of each kind. */
+    size_t waited_most;              /* Intents that one of them asked for. */
     struct idem_list reads;          /* On their way back. */
     bool reads_held;                 /* They do not arrive while set. */
     bool batches_held;               /* Nothing comes back while set, reads neither. */
@@ -90,6 +94,8 @@ void harness_start(void);                        /* ... and this. */
 void harness_start_on(struct idem_store *store); /* Likewise, over a store of the test's own. */
 void harness_end(void);                          /* Expects an idle engine. */
 void harness_fate(enum batch_fate fate);         /* Of one more batch. */
+/* The batch that hangs longest ends like this; then a step. */
+void harness_end_hung(enum batch_fate fate);
 void harness_step(void);
 void harness_pass(int64_t us); /* Time, then a step. */
 

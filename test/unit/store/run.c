@@ -25,6 +25,7 @@ struct script {
     int miss_again;               /* And this one. */
     const struct idem_scope *bad; /* Every write of this intent misses. */
     int refuse_write;             /* This one is refused. */
+    int refuse_from;              /* And all from this one on; 0: none. */
     int lose_commit;              /* This commit is lost, after it was done. */
     bool lose_rollback;
     bool wrong_node;
@@ -48,7 +49,8 @@ static enum idem_rows_step scripted_write_intent(struct idem_rows *rows,
         script.intent_writes == script.miss_again) {
         return IDEM_ROWS_MISS;
     }
-    if (script.intent_writes == script.refuse_write) {
+    if (script.intent_writes == script.refuse_write ||
+        (script.refuse_from != 0 && script.intent_writes >= script.refuse_from)) {
         return IDEM_ROWS_REFUSED;
     }
     return script.real->write_intent(rows, write);
@@ -294,6 +296,35 @@ static void a_node_that_may_not_write_says_so(void **state)
     assert_false(bench->run.broken);
 }
 
+/* Each may have waited for somebody's lock: their callers wait for the end of the batch. */
+static void a_batch_of_many_that_are_held_up_has_an_end(void **state)
+{
+    enum {
+        MORE = 9
+    };
+    struct bench *bench = *state;
+    static struct call more[MORE];
+    static char names[MORE][8];
+    for (size_t i = 0; i < MORE; i++) {
+        (void)snprintf(names[i], sizeof(names[i]), "more-%zu", i);
+        struct order order = {
+            .principal = "merchant-1",
+            .key = names[i],
+            .order_no = names[i],
+            .amount_minor = 100,
+        };
+        call_pay(&bench->fixture, &more[i], &order);
+        idem_list_push(&bench->batch.items, &more[i].item.node);
+    }
+    script.miss_write = 1;
+    script.refuse_from = 2;
+    idem_run_batch(&bench->run, &bench->batch);
+    expect_answers(bench, "nothing: nothing nothing nothing");
+    assert_int_equal(more[MORE - 1].item.answer, IDEM_STORE_NOTHING);
+    assert_int_equal(script.intent_writes, 1 + 8);
+    assert_int_equal(script.commits, 0);
+}
+
 #define RUN(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
 
 int main(void)
@@ -310,6 +341,7 @@ int main(void)
         RUN(a_commit_lost_alone_is_only_that_commands),
         RUN(a_rollback_that_fails_is_unknown),
         RUN(a_node_that_may_not_write_says_so),
+        RUN(a_batch_of_many_that_are_held_up_has_an_end),
     };
     return cmocka_run_group_tests_name("store run", tests, NULL, NULL);
 }
