@@ -128,6 +128,22 @@ void idem_request_join(struct idem_engine *engine, struct idem_request *request)
     }
 }
 
+/*
+ * False once another process may have released the claim of `request`, and somebody else claimed
+ * again: then nobody is told that it is first, rather than two (P3). What a flight here acts on is
+ * released by that flight only.
+ */
+static bool claim_lasts(const struct idem_engine *engine,
+                        const struct idem_live *live,
+                        const struct idem_request *request)
+{
+    const struct idem_flight *flight = live->flight;
+    if (flight == NULL) {
+        return !engine->options.store->shared;
+    }
+    return flight->outcome.intent.patience_us == request->outcome.intent.patience_us;
+}
+
 void idem_request_end_waits(struct idem_engine *engine, int64_t until_us)
 {
     while (engine->waiting.first != NULL) {
@@ -139,6 +155,7 @@ void idem_request_end_waits(struct idem_engine *engine, int64_t until_us)
         struct idem_scope scope = request->item.command.scope;
         struct idem_live *live = idem_live_find(engine->live, &scope);
         IDEM_ASSERT(live != NULL);
+        request->claimed = request->claimed && claim_lasts(engine, live, request);
         idem_list_remove(&live->waiters, &request->wait_node);
         idem_list_remove(&engine->waiting, &request->node);
         idem_request_finish_operation(engine, request);

@@ -380,6 +380,23 @@ static void what_is_done_here_is_looked_after_here(void **state)
     harness_pass(10 * SECOND);
     EXPECT_REPLY(first, "operation");
     EXPECT_REPLY(second, "operation");
+    assert_true(first.replayed); /* Another process may act on another claim by now. */
+}
+
+/* A 202 says who was first as long as nobody else can be. */
+static void a_wait_that_ends_says_who_was_first(void **state)
+{
+    (void)state;
+    start(true);
+    harness.hold = true;
+    harness_submit(harness_pay(&first, "a"));
+    harness_submit(harness_pay(&second, "a"));
+    harness_pass(20 * SECOND);
+    EXPECT_REPLY(first, "operation");
+    EXPECT_REPLY(second, "operation");
+    assert_false(first.replayed);
+    assert_true(second.replayed);
+    harness_answer(IDEM_OUTCOME_SUCCESS);
 }
 
 static void on_a_store_of_our_own_nobody_looks(void **state)
@@ -411,6 +428,7 @@ int main(void)
         SCENE(nobody_waits_beyond_his_time),
         SCENE(all_are_looked_after_with_one_question),
         SCENE(what_is_done_here_is_looked_after_here),
+        SCENE(a_wait_that_ends_says_who_was_first),
         SCENE(on_a_store_of_our_own_nobody_looks),
     };
     return cmocka_run_group_tests_name("engine/several", tests, NULL, NULL);
