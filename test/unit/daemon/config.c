@@ -253,6 +253,29 @@ static void what_cannot_be_read_is_refused_with_its_line(void **state)
 #define IGNORE_MAY       "x.conf:5: 'ignore' may name \"/description\", \"/metadata\" and"
 #define ROUTES(settings) SMALL "routes = (\n { " settings " } );\n"
 
+static void a_route_that_makes_no_sense_is_refused(void **state)
+{
+    (void)state;
+    static const struct refusal table[] = {
+        { ROUTES("in_flight = \"wait\";"), "x.conf:5: 'endpoint' must be" },
+        { ROUTES("endpoint = \"payments.delete\";"), "x.conf:5: 'endpoint' must be" },
+        { ROUTES("endpoint = \"payments.create\"; }, { endpoint = \"payments.create\";"),
+          "x.conf:5: this 'endpoint' stands twice" },
+        { ROUTES("endpoint = \"payments.create\"; body = \"raw\"; ignore = [ \"/a\" ];"),
+          "x.conf:5: 'ignore' needs" },
+        { ROUTES("endpoint = \"payments.create\"; ignore = [ \"a\" ];"), IGNORE_MAY },
+        { ROUTES("endpoint = \"payments.create\"; ignore = [ \"/amount\" ];"), IGNORE_MAY },
+        { ROUTES("endpoint = \"payments.create\"; ignore = [ \"/order_no\" ];"), IGNORE_MAY },
+        { ROUTES("endpoint = \"payments.create\"; ignore = [ \"/metadata\", \"/method\" ];"),
+          IGNORE_MAY },
+        { ROUTES("endpoint = \"payments.create\"; ignore = [ \"/metadatas/x\" ];"), IGNORE_MAY },
+        { ROUTES("endpoint = \"payments.create\"; ignore = [ \"/metadata~1x\" ];"), IGNORE_MAY },
+        { ROUTES("endpoint = \"payments.create\"; ignore = [ \"/description/x\" ];"), IGNORE_MAY },
+        { ROUTES("endpoint = \"payments.create\"; ignore = [ \"/\" ];"), IGNORE_MAY },
+    };
+    refusals_expect(table, IDEM_ARRAY_COUNT(table));
+}
+
 static void what_does_not_fit_together_is_refused(void **state)
 {
     (void)state;
@@ -300,21 +323,6 @@ static void what_does_not_fit_together_is_refused(void **state)
         { STORE PROVIDER "credentials = ( { principal = \"m\"; secret_sha256 = \"" HEX "\";\n"
                          " providers = [ \"q\" ]; } );\n",
           "'providers' names an entry that is not configured" },
-        { ROUTES("in_flight = \"wait\";"), "x.conf:5: 'endpoint' must be" },
-        { ROUTES("endpoint = \"payments.delete\";"), "x.conf:5: 'endpoint' must be" },
-        { ROUTES("endpoint = \"payments.create\"; }, { endpoint = \"payments.create\";"),
-          "x.conf:5: this 'endpoint' stands twice" },
-        { ROUTES("endpoint = \"payments.create\"; body = \"raw\"; ignore = [ \"/a\" ];"),
-          "x.conf:5: 'ignore' needs" },
-        { ROUTES("endpoint = \"payments.create\"; ignore = [ \"a\" ];"), IGNORE_MAY },
-        { ROUTES("endpoint = \"payments.create\"; ignore = [ \"/amount\" ];"), IGNORE_MAY },
-        { ROUTES("endpoint = \"payments.create\"; ignore = [ \"/order_no\" ];"), IGNORE_MAY },
-        { ROUTES("endpoint = \"payments.create\"; ignore = [ \"/metadata\", \"/method\" ];"),
-          IGNORE_MAY },
-        { ROUTES("endpoint = \"payments.create\"; ignore = [ \"/metadatas/x\" ];"), IGNORE_MAY },
-        { ROUTES("endpoint = \"payments.create\"; ignore = [ \"/metadata~1x\" ];"), IGNORE_MAY },
-        { ROUTES("endpoint = \"payments.create\"; ignore = [ \"/description/x\" ];"), IGNORE_MAY },
-        { ROUTES("endpoint = \"payments.create\"; ignore = [ \"/\" ];"), IGNORE_MAY },
         { SMALL "retention_days = 1; retry_window_s = 86401;\n", "'retention_days' is shorter" },
         { SMALL "bootstrap_credential_sha256 = \"" HEX "\";\n", "is 'bootstrap_credential" },
         { SMALL "retention_days = 31; tombstone_days = 30;\n", "'tombstone_days' is shorter" },
@@ -384,6 +392,7 @@ int main(void)
         cmocka_unit_test(a_small_configuration_gets_defaults),
         cmocka_unit_test(every_setting_arrives),
         cmocka_unit_test(what_cannot_be_read_is_refused_with_its_line),
+        cmocka_unit_test(a_route_that_makes_no_sense_is_refused),
         cmocka_unit_test(what_does_not_fit_together_is_refused),
         cmocka_unit_test(insecure_opens_what_was_refused),
         cmocka_unit_test(the_demo_is_a_configuration_as_any),

@@ -380,9 +380,10 @@ static void time_never_goes_back_behind_what_the_file_has_seen(void **state)
     say(db, "BEGIN IMMEDIATE");
     assert_int_equal(claim(db, "k1", NULL), IDEM_LOCAL_EXECUTE);
     int64_t high_us = number(db, "SELECT high_us FROM idem_local_meta");
+    const int64_t ahead_us = high_us + DAY_US;
     char sql[96];
     (void)snprintf(sql, sizeof(sql), "UPDATE idem_local_meta SET high_us = %lld",
-                   (long long)(high_us + DAY_US));
+                   (long long)ahead_us);
     say(db, sql); /* As if this machine's clock had been a day ahead, and was set right. */
     assert_int_equal(claim(db, "k2", NULL), IDEM_LOCAL_EXECUTE);
     assert_true(number(db, "SELECT lease_end_us FROM idem_local_records WHERE key = 'k2'") >=
