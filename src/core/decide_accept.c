@@ -346,13 +346,7 @@ static void accept_absent(struct idem_turn *turn)
 /* Its stored answer, or that it has expired. */
 static void replay(struct idem_turn *turn)
 {
-    const struct idem_intent *recorded = &turn->facts->intent;
-    enum idem_problem problem = IDEM_PROBLEM_NONE;
-    if (idem_intent_is_tombstone(recorded)) {
-        bool abandoned = recorded->problem == IDEM_PROBLEM_ABANDONED;
-        problem = abandoned ? IDEM_PROBLEM_ABANDONED : IDEM_PROBLEM_ANSWER_EXPIRED;
-    }
-    idem_turn_reply(turn, problem, true);
+    idem_turn_reply(turn, idem_intent_end_problem(&turn->facts->intent), true);
 }
 
 static void accept_known(struct idem_turn *turn)

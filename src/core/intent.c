@@ -36,6 +36,11 @@ bool idem_intent_is_open(enum idem_intent_state state)
     return state != IDEM_INTENT_NONE && !idem_intent_is_final(state);
 }
 
+bool idem_intent_is_over(enum idem_intent_state state)
+{
+    return state == IDEM_INTENT_RELEASED || idem_intent_is_final(state);
+}
+
 const char *idem_intent_state_name(enum idem_intent_state state)
 {
     static const char *const names[IDEM_INTENT_COUNT] = {
@@ -131,6 +136,19 @@ bool idem_effect_id_scope(struct idem_str effect_id, struct idem_scope *ret_scop
 bool idem_intent_is_tombstone(const struct idem_intent *intent)
 {
     return idem_intent_is_final(intent->state) && intent->answer.status == 0;
+}
+
+enum idem_problem idem_intent_end_problem(const struct idem_intent *intent)
+{
+    IDEM_ASSERT(idem_intent_is_over(intent->state));
+    if (intent->state == IDEM_INTENT_RELEASED) {
+        return IDEM_PROBLEM_NOT_EXECUTED;
+    }
+    if (!idem_intent_is_tombstone(intent)) {
+        return IDEM_PROBLEM_NONE;
+    }
+    return intent->problem == IDEM_PROBLEM_ABANDONED ? IDEM_PROBLEM_ABANDONED
+                                                     : IDEM_PROBLEM_ANSWER_EXPIRED;
 }
 
 const char *idem_step_name(enum idem_step step)

@@ -160,8 +160,13 @@ struct idem_send {
 bool idem_intent_is_final(enum idem_intent_state state); /* SUCCEEDED, FAILED. */
 bool idem_intent_is_open(enum idem_intent_state state);  /* Somebody must still do something. */
 
+bool idem_intent_is_over(enum idem_intent_state state); /* Final or RELEASED: no more waiting. */
+
 /* Final, and its answer is forgotten: what stays of an intent (P12). */
 bool idem_intent_is_tombstone(const struct idem_intent *intent);
+
+/* What whoever asks is told of one that is over; NONE: the stored answer. */
+enum idem_problem idem_intent_end_problem(const struct idem_intent *intent);
 
 const char *idem_intent_state_name(enum idem_intent_state state); /* "claimed" ... for timelines. */
 const char *idem_operation_state_name(enum idem_intent_state state); /* Wire: "processing" ... */

@@ -130,18 +130,21 @@ void idem_request_join(struct idem_engine *engine, struct idem_request *request)
 
 /*
  * False once another process may have released the claim of `request`, and somebody else claimed
- * again: then nobody is told that it is first, rather than two (P3). What a flight here acts on is
- * released by that flight only.
+ * again: then nobody is told that it is first, rather than two (P3). Nobody else touches it while
+ * its lease lives and a flight here acts on it.
  */
 static bool claim_lasts(const struct idem_engine *engine,
                         const struct idem_live *live,
                         const struct idem_request *request)
 {
     const struct idem_flight *flight = live->flight;
-    if (flight == NULL) {
-        return !engine->options.store->shared;
+    const struct idem_command *command = &request->item.command;
+    if (!engine->options.store->shared) {
+        return true;
     }
-    return flight->outcome.intent.patience_us == request->outcome.intent.patience_us;
+    int64_t lease_us = request->outcome.intent.lease_end_us - command->now_us;
+    return flight != NULL && !flight->is_recovery &&
+           idem_clock_mono_us(engine->options.clock) < command->mono_us + lease_us;
 }
 
 void idem_request_end_waits(struct idem_engine *engine, int64_t until_us)

@@ -138,30 +138,19 @@ static void looked(struct idem_engine *engine)
     watch->pause_us = watch->pause_us < PAUSE_MAX_US / 2 ? watch->pause_us * 2 : PAUSE_MAX_US;
 }
 
-/* What those who waited are told of an intent that is over. */
-static struct idem_release release_of(const struct idem_intent *intent)
-{
-    struct idem_release release = { .kind = IDEM_RELEASE_REPLY, .replayed = true };
-    if (intent->state == IDEM_INTENT_RELEASED) {
-        release.problem = IDEM_PROBLEM_NOT_EXECUTED;
-    } else if (idem_intent_is_tombstone(intent)) {
-        release.problem = intent->problem == IDEM_PROBLEM_ABANDONED ? IDEM_PROBLEM_ABANDONED
-                                                                    : IDEM_PROBLEM_ANSWER_EXPIRED;
-    }
-    return release;
-}
-
 static void answered(struct idem_engine *engine, const struct idem_read *read)
 {
     struct idem_watch *watch = engine->watch;
     const struct idem_intent *intent = &read->intent;
-    bool is_over = read->answer == IDEM_STORE_DURABLE && read->found &&
-                   (intent->state == IDEM_INTENT_RELEASED || idem_intent_is_final(intent->state));
-    if (!is_over) {
+    if (read->answer != IDEM_STORE_DURABLE || !read->found || !idem_intent_is_over(intent->state)) {
         return; /* Somebody claimed it again, or it could not be read: the next look tells. */
     }
     watch->found.intent = *intent;
-    watch->found.release = release_of(intent);
+    watch->found.release = (struct idem_release){
+        .kind = IDEM_RELEASE_REPLY,
+        .problem = idem_intent_end_problem(intent),
+        .replayed = true,
+    };
     idem_outcome_copy(&watch->outcome, &watch->found);
     idem_request_notify(engine, &watch->outcome);
 }

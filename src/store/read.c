@@ -114,12 +114,6 @@ static enum idem_rows_step intent_read(struct idem_rows *rows, struct idem_read 
     return step;
 }
 
-static bool is_over(const struct idem_intent *intent)
-{
-    return intent->row == 0 || intent->state == IDEM_INTENT_RELEASED ||
-           idem_intent_is_final(intent->state);
-}
-
 /* One by one, where nobody else writes and nobody asks in earnest. */
 static enum idem_rows_step waited_read(struct idem_rows *rows, struct idem_read *read)
 {
@@ -130,7 +124,8 @@ static enum idem_rows_step waited_read(struct idem_rows *rows, struct idem_read 
         read->intent = (struct idem_intent){ .row = 0 };
         idem_buf_reset(&read->kept);
         step = rows->ops->find_intent(rows, IDEM_FIND_BY_SCOPE, &key, &read->intent);
-        if (step == IDEM_ROWS_OK && is_over(&read->intent)) {
+        bool is_over = read->intent.row == 0 || idem_intent_is_over(read->intent.state);
+        if (step == IDEM_ROWS_OK && is_over) {
             read->waited[over] = read->waited[i];
             over += 1;
         }

@@ -84,7 +84,7 @@ static void batch_tell(struct idem_postgres *postgres, const struct idem_store_b
         const struct idem_store_item *item = IDEM_CONTAINER_OF(node, struct idem_store_item, node);
         const struct idem_intent *intent = &item->outcome->intent;
         if (item->answer == IDEM_STORE_DURABLE && intent->row != 0 &&
-            (intent->state == IDEM_INTENT_RELEASED || idem_intent_is_final(intent->state))) {
+            idem_intent_is_over(intent->state)) {
             idem_postgres_listener_over(&postgres->listener, intent->row);
         }
     }

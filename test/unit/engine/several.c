@@ -391,11 +391,24 @@ static void a_wait_that_ends_says_who_was_first(void **state)
     harness.hold = true;
     harness_submit(harness_pay(&first, "a"));
     harness_submit(harness_pay(&second, "a"));
-    harness_pass(20 * SECOND);
+    harness_pass(10 * SECOND);
     EXPECT_REPLY(first, "operation");
     EXPECT_REPLY(second, "operation");
     assert_false(first.replayed);
     assert_true(second.replayed);
+    harness_answer(IDEM_OUTCOME_SUCCESS);
+}
+
+/* Behind its lease another process may have released the claim, and a third caller have it now. */
+static void nobody_is_told_to_be_first_behind_a_lease(void **state)
+{
+    (void)state;
+    start(true);
+    harness.hold = true;
+    harness_submit(harness_pay(&first, "a"));
+    harness_pass(60 * SECOND); /* A pause of the whole process. */
+    EXPECT_REPLY(first, "operation");
+    assert_true(first.replayed);
     harness_answer(IDEM_OUTCOME_SUCCESS);
 }
 
@@ -429,6 +442,7 @@ int main(void)
         SCENE(all_are_looked_after_with_one_question),
         SCENE(what_is_done_here_is_looked_after_here),
         SCENE(a_wait_that_ends_says_who_was_first),
+        SCENE(nobody_is_told_to_be_first_behind_a_lease),
         SCENE(on_a_store_of_our_own_nobody_looks),
     };
     return cmocka_run_group_tests_name("engine/several", tests, NULL, NULL);
