@@ -31,6 +31,7 @@ os.environ["IDEM_TEST_STORE"] = "postgres"
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
 import harness  # noqa: E402
 from harness import Gone, World  # noqa: E402
+from together import together  # noqa: E402
 
 INSTANCES = 3
 SILENCE_S = 3.0
@@ -212,29 +213,6 @@ def cluster_test(test):
     body.__name__ = test.__name__
     body.__doc__ = test.__doc__
     return body
-
-
-def together(actions):
-    """Runs every action in a thread of its own, let go at once; returns results in order."""
-    barrier = threading.Barrier(len(actions))
-    results = [None] * len(actions)
-
-    def body(index, action):
-        barrier.wait()
-        try:
-            results[index] = action()
-        except Exception as error:  # pylint: disable=broad-except
-            results[index] = error
-
-    threads = [threading.Thread(target=body, args=item) for item in enumerate(actions)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    for result in results:
-        if isinstance(result, Exception):
-            raise result
-    return results
 
 
 def say(text):

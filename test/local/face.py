@@ -7,12 +7,12 @@ import os
 import pathlib
 import subprocess
 import sys
-import threading
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "test" / "lib"))
 import postgres  # noqa: E402
+from together import together  # noqa: E402
 
 psycopg = postgres.psycopg()
 SCRIPT = os.environ.get("IDEM_SQL") or ROOT / "sql" / "idem.sql"
@@ -93,29 +93,6 @@ def claim(connection, key, fingerprint=F1, principal="shop", endpoint="orders.cr
     sql = f"SELECT * FROM idem.claim(%s, %s, %s, %s{names})"
     cursor.execute(sql, (principal, endpoint, key, fingerprint, *more.values()))
     return cursor.fetchone()
-
-
-def together(actions):
-    """Runs every action in a thread of its own, let go at once; returns results in order."""
-    barrier = threading.Barrier(len(actions))
-    results = [None] * len(actions)
-
-    def body(index, action):
-        try:
-            barrier.wait(60)
-            results[index] = action()
-        except Exception as error:  # pylint: disable=broad-except
-            results[index] = error
-
-    threads = [threading.Thread(target=body, args=item) for item in enumerate(actions)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(120)
-    for result in results:
-        if isinstance(result, Exception):
-            raise result
-    return results
 
 
 def refused(connection, sql, *values, state=None):

@@ -11,34 +11,11 @@ and let go together. Usage: race.py IDEM [name ...]
 
 import pathlib
 import sys
-import threading
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
 import harness  # noqa: E402
 from harness import World, payment  # noqa: E402
-
-
-def together(actions):
-    """Runs every action in a thread of its own, let go at once; returns results in order."""
-    barrier = threading.Barrier(len(actions))
-    results = [None] * len(actions)
-
-    def body(index, action):
-        barrier.wait()
-        try:
-            results[index] = action()
-        except Exception as error:  # pylint: disable=broad-except
-            results[index] = error
-
-    threads = [threading.Thread(target=body, args=item) for item in enumerate(actions)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    for result in results:
-        if isinstance(result, Exception):
-            raise result
-    return results
+from together import together  # noqa: E402
 
 
 def world_test(test):
