@@ -191,11 +191,24 @@ void pg_server_set_standby(struct pg_server *server, bool standby)
     (void)close(fd);
 }
 
+/*
+ * A server whose backend was killed ends all its connections, a moment after it still said that it
+ * was there. What tests say is safe to say again.
+ */
 static PGresult *run(struct pg_server *server, const char *sql, PGconn **ret_connection)
 {
-    *ret_connection = PQconnectdb(server->url);
-    PQclear(PQexec(*ret_connection, "SET client_min_messages = warning"));
-    PGresult *result = PQexec(*ret_connection, sql);
+    PGresult *result = NULL;
+    for (int waited_ms = 0;; waited_ms += STEP_MS) {
+        *ret_connection = PQconnectdb(server->url);
+        PQclear(PQexec(*ret_connection, "SET client_min_messages = warning"));
+        result = PQexec(*ret_connection, sql);
+        if (PQstatus(*ret_connection) == CONNECTION_OK || waited_ms > START_MS) {
+            break;
+        }
+        PQclear(result);
+        PQfinish(*ret_connection);
+        (void)poll(NULL, 0, STEP_MS);
+    }
     ExecStatusType status = PQresultStatus(result);
     if (status != PGRES_COMMAND_OK && status != PGRES_TUPLES_OK) {
         fail_msg("%s: %s", sql, PQerrorMessage(*ret_connection));
