@@ -1,6 +1,6 @@
 # The verbs. Each installs by itself the Debian packages that it needs and that are missing.
-.PHONY: bench build check check-deb check-pg clean crash deb failover format fuzz-smoke install \
-        model model-deep power run sim sim-hunt sim-mutants tidy torture
+.PHONY: bench build check check-deb check-pg clean crash deb failover fault-matrix format \
+        fuzz-smoke install model model-deep power run sim sim-hunt sim-mutants tidy torture
 
 build: # The program, optimised: build/idem
 	@tools/build
@@ -19,6 +19,10 @@ check-pg: # The suites api, race and crash on PostgreSQL, whole (test/README.md)
 failover: # A primary killed under load and its standby promoted, MINUTES=10 (test/failover/README.md)
 	@tools/install-deps check
 	@tools/failover '$(or $(MINUTES),10)' $(SEED)
+
+fault-matrix: build # Five faults times operations times providers: a table (test/matrix/README.md)
+	@tools/install-deps check
+	@python3 test/matrix/matrix.py build/idem --table
 
 crash: # Service, sandbox and callers killed at random under load, MINUTES=10 (test/crash/README.md)
 	@tools/install-deps check

@@ -303,7 +303,7 @@ inline weigh(source, outcome, no, wasquiet, patient) {
     fi
 }
 
-/* core: idem_decide_evidence, after_the_end, success_after_release */
+/* core: idem_decide_evidence, idem_decide_late, success_after_release */
 inline evidence(source, outcome, no, wasquiet, patient) {
     if
     :: st == ABSENT -> skip

@@ -22,11 +22,10 @@
 #include <string.h>
 
 #include "base/bug.h"
+#include "sim/auditor_internal.h"
 #include "sim/world.h"
 
-static void violation(struct sim_auditor *auditor, const char *format, ...) IDEM_PRINTF(2, 3);
-
-static void violation(struct sim_auditor *auditor, const char *format, ...)
+void sim_violation(struct sim_auditor *auditor, const char *format, ...)
 {
     char text[SIM_VIOLATION_MAX];
     va_list arguments;
@@ -75,8 +74,8 @@ static void bind(struct sim_auditor *auditor, struct sim_book *book, size_t word
         book->wording = wording;
     }
     if (book->wording != wording) {
-        violation(auditor, "P5: %s stands for wording %zu and %zu was let in", key_of(book),
-                  book->wording, wording);
+        sim_violation(auditor, "P5: %s stands for wording %zu and %zu was let in", key_of(book),
+                      book->wording, wording);
     }
 }
 
@@ -95,8 +94,8 @@ static void check_success(struct sim_auditor *auditor, struct sim_book *book)
 {
     book->told_success = true;
     if (book->executions != 1 && !book->excused) {
-        violation(auditor, "P3: %s was told success, and the ledger has it %llu times",
-                  key_of(book), (unsigned long long)book->executions);
+        sim_violation(auditor, "P3: %s was told success, and the ledger has it %llu times",
+                      key_of(book), (unsigned long long)book->executions);
     }
 }
 
@@ -115,13 +114,13 @@ static void check_failure(struct sim_auditor *auditor, struct sim_book *book, ui
     const struct sim_effect *effect = effect_of(auditor, book->plan);
     book->told_failure = true;
     if (book->executions != 0 && !book->excused) {
-        violation(auditor, "P3: %s was told failure %u, and the ledger has it", key_of(book),
-                  (unsigned)status);
+        sim_violation(auditor, "P3: %s was told failure %u, and the ledger has it", key_of(book),
+                      (unsigned)status);
     }
     bool said_no = effect != NULL && (effect->refused || effect->closed);
     if (status == 402 && !said_no) {
-        violation(auditor, "P6: %s was told that it was declined, and nobody declined it",
-                  key_of(book));
+        sim_violation(auditor, "P6: %s was told that it was declined, and nobody declined it",
+                      key_of(book));
     }
 }
 
@@ -131,14 +130,15 @@ static void check_durable(struct sim_auditor *auditor,
 {
     const struct idem_intent *intent = sim_disk_intent(&auditor->world->disk, &book->plan->scope);
     if (intent == NULL) {
-        violation(auditor, "P2: the answer of %s left, and there is no record", key_of(book));
+        sim_violation(auditor, "P2: the answer of %s left, and there is no record", key_of(book));
         return;
     }
     bool is_there =
         idem_intent_is_final(intent->state) &&
         (idem_intent_is_tombstone(intent) || digest_of(&intent->answer) == digest_of(answer));
     if (!is_there) {
-        violation(auditor, "P2: the answer of %s left, and another one is durable", key_of(book));
+        sim_violation(auditor, "P2: the answer of %s left, and another one is durable",
+                      key_of(book));
     }
 }
 
@@ -156,15 +156,15 @@ static void check_answer(struct sim_auditor *auditor,
         book->answer_digest = digest_of(answer);
     }
     if (book->status != answer->status || book->answer_digest != digest_of(answer)) {
-        violation(auditor, "P4: %s was answered %u, and now %u or with other bytes", key_of(book),
-                  (unsigned)book->status, (unsigned)answer->status);
+        sim_violation(auditor, "P4: %s was answered %u, and now %u or with other bytes",
+                      key_of(book), (unsigned)book->status, (unsigned)answer->status);
     }
     if (book->told_expired && request->after_expiry) {
-        violation(auditor, "P4: the answer of %s had expired, and it is back", key_of(book));
+        sim_violation(auditor, "P4: the answer of %s had expired, and it is back", key_of(book));
     }
     book->told_first_hand += !request->request.replayed && !request->abandons ? 1 : 0;
     if (book->told_first_hand > 1) {
-        violation(auditor, "P3: two callers of %s were told that theirs ran", key_of(book));
+        sim_violation(auditor, "P3: two callers of %s were told that theirs ran", key_of(book));
     }
     check_durable(auditor, book, answer);
     if (answer->status < 400) {
@@ -181,8 +181,8 @@ static void check_not_open(struct sim_auditor *auditor,
                            const char *what)
 {
     if (request->after_final) {
-        violation(auditor, "P4: %s was answered %u, and now: %s", key_of(book),
-                  (unsigned)book->status, what);
+        sim_violation(auditor, "P4: %s was answered %u, and now: %s", key_of(book),
+                      (unsigned)book->status, what);
     }
 }
 
@@ -192,8 +192,8 @@ static void check_expired(struct sim_auditor *auditor, struct sim_book *book)
     int64_t age_us = world->now_us - book->ended_us;
     book->told_expired = true;
     if (2 * age_us < world->rules.answer_retention_us) {
-        violation(auditor, "P12: the answer of %s is gone after %lld s", key_of(book),
-                  (long long)(age_us / SIM_SECOND));
+        sim_violation(auditor, "P12: the answer of %s is gone after %lld s", key_of(book),
+                      (long long)(age_us / SIM_SECOND));
     }
 }
 
@@ -218,7 +218,8 @@ static void check_not_executed(struct sim_auditor *auditor,
     bool again = is_claimed_again(auditor, book, request);
     check_not_open(auditor, book, request, "not executed");
     if (book->executions != 0 && !book->excused && !again) {
-        violation(auditor, "P3: %s was told \"not executed\", and the ledger has it", key_of(book));
+        sim_violation(auditor, "P3: %s was told \"not executed\", and the ledger has it",
+                      key_of(book));
     }
     book->released = book->waiting == 0 && !again;
 }
@@ -228,7 +229,7 @@ static void check_reused(struct sim_auditor *auditor,
                          const struct sim_request *request)
 {
     if (book->wording == request->wording) {
-        violation(auditor, "P5: %s was told that it is another's", key_of(book));
+        sim_violation(auditor, "P5: %s was told that it is another's", key_of(book));
     }
 }
 
@@ -248,8 +249,8 @@ static void check_problem(struct sim_auditor *auditor,
     } else if (problem == IDEM_PROBLEM_IN_PROGRESS || problem == IDEM_PROBLEM_TOO_OLD) {
         check_not_open(auditor, book, request, idem_problem_entry(problem)->code);
     } else if (problem != IDEM_PROBLEM_UNAVAILABLE && problem != IDEM_PROBLEM_OUTCOME_UNKNOWN) {
-        violation(auditor, "%s got the problem %s, which is not stored", key_of(book),
-                  idem_problem_entry(problem)->code);
+        sim_violation(auditor, "%s got the problem %s, which is not stored", key_of(book),
+                      idem_problem_entry(problem)->code);
     }
 }
 
@@ -262,7 +263,7 @@ static void check_operation(struct sim_auditor *auditor,
         bind(auditor, book, request->wording);
     }
     if (sim_disk_intent(&auditor->world->disk, &book->plan->scope) == NULL) {
-        violation(auditor, "P2: %s got a 202, and there is no record", key_of(book));
+        sim_violation(auditor, "P2: %s got a 202, and there is no record", key_of(book));
     }
 }
 
@@ -300,7 +301,7 @@ void sim_audit_replied(struct sim_auditor *auditor, const struct sim_request *re
 
 /* ---- calls and executions ---- */
 
-static struct sim_book *book_of_scope(struct sim_auditor *auditor, const struct idem_scope *scope)
+struct sim_book *sim_book_of_scope(struct sim_auditor *auditor, const struct idem_scope *scope)
 {
     for (size_t i = 0; i < auditor->world->callers.count; i++) {
         if (memcmp(&auditor->books[i].plan->scope, scope, sizeof(*scope)) == 0) {
@@ -332,33 +333,34 @@ void sim_audit_call(struct sim_auditor *auditor,
 {
     struct sim_book *book = book_of_id(auditor, call->effect.id.data);
     if (book == NULL) {
-        violation(auditor, "P1: a call under %.27s, which no key stands behind",
-                  call->effect.id.data);
+        sim_violation(auditor, "P1: a call under %.27s, which no key stands behind",
+                      call->effect.id.data);
         return;
     }
     const struct idem_intent *intent = sim_disk_intent(&auditor->world->disk, &book->plan->scope);
     if (intent == NULL) {
-        violation(auditor, "P1: a call for %s, and there is no durable record", key_of(book));
+        sim_violation(auditor, "P1: a call for %s, and there is no durable record", key_of(book));
         return;
     }
     if (!idem_str_equal(intent->effect.request, call->effect.request)) {
-        violation(auditor, "P1: a call for %s with other bytes than the record's", key_of(book));
+        sim_violation(auditor, "P1: a call for %s with other bytes than the record's",
+                      key_of(book));
     }
     if (call->kind == IDEM_CALL_SEND && says_unsent(intent)) {
-        violation(auditor, "P1: a send of %s, and its record says that nothing was sent",
-                  key_of(book));
+        sim_violation(auditor, "P1: a send of %s, and its record says that nothing was sent",
+                      key_of(book));
     }
     if (book->heard == instance && book->was_refused && !idem_intent_is_final(intent->state)) {
-        violation(auditor, "P7: the store refused that %s is done, and the process forgot it",
-                  key_of(book));
+        sim_violation(auditor, "P7: the store refused that %s is done, and the process forgot it",
+                      key_of(book));
     }
     book->sends += call->kind == IDEM_CALL_SEND ? 1 : 0;
     if (book->sends > intent->send_count) {
-        violation(auditor, "P1: send %llu of %s, and the record explains %u",
-                  (unsigned long long)book->sends, key_of(book), (unsigned)intent->send_count);
+        sim_violation(auditor, "P1: send %llu of %s, and the record explains %u",
+                      (unsigned long long)book->sends, key_of(book), (unsigned)intent->send_count);
     }
     if (call->kind == IDEM_CALL_CLOSE && !intent->effect.close_asked) {
-        violation(auditor, "P1: a close of %s, and the record has none", key_of(book));
+        sim_violation(auditor, "P1: a close of %s, and the record has none", key_of(book));
     }
 }
 
@@ -389,13 +391,13 @@ void sim_audit_left(struct sim_auditor *auditor, const struct sim_effect *effect
     int64_t known_us =
         effect->remembered_us != 0 ? auditor->world->now_us - effect->remembered_us : 0;
     if (waited_us > rules->lease_us + SIM_SECOND) {
-        violation(auditor, "P7: %.27s leaves %lld s after its grant", effect->id,
-                  (long long)(waited_us / SIM_SECOND));
+        sim_violation(auditor, "P7: %.27s leaves %lld s after its grant", effect->id,
+                      (long long)(waited_us / SIM_SECOND));
     }
     if (capability->dedup_window_us > 0 && effect->executions > 0 &&
         known_us > capability->dedup_window_us) {
-        violation(auditor, "P3: %.27s is sent again %lld s after it ran", effect->id,
-                  (long long)(known_us / SIM_SECOND));
+        sim_violation(auditor, "P3: %.27s is sent again %lld s after it ran", effect->id,
+                      (long long)(known_us / SIM_SECOND));
     }
 }
 
@@ -428,8 +430,8 @@ static void check_ended(struct sim_auditor *auditor,
 {
     uint64_t expected = state == IDEM_INTENT_SUCCEEDED ? 1 : 0;
     if (book->executions != expected && !book->excused) {
-        violation(auditor, "P3: %s is %s, and the ledger has it %llu times", key_of(book),
-                  idem_intent_state_name(state), (unsigned long long)book->executions);
+        sim_violation(auditor, "P3: %s is %s, and the ledger has it %llu times", key_of(book),
+                      idem_intent_state_name(state), (unsigned long long)book->executions);
     }
 }
 
@@ -454,7 +456,8 @@ static void note_attempt(struct sim_auditor *auditor,
     }
     if (book->sender != NULL && book->sender_incarnation == intent->incarnation &&
         intent->updated_us < book->sender_until_us) {
-        violation(auditor, "P7: an attempt of %s was put aside while it might send", key_of(book));
+        sim_violation(auditor, "P7: an attempt of %s was put aside while it might send",
+                      key_of(book));
     }
     bool may_send = intent->step == IDEM_STEP_SEND && intent->lease_end_us != 0;
     book->token = intent->token;
@@ -473,14 +476,15 @@ static void check_record(struct sim_auditor *auditor,
     }
     enum idem_intent_state state = intent != NULL ? intent->state : IDEM_INTENT_NONE;
     if (book->ended != IDEM_INTENT_NONE && state != book->ended) {
-        violation(auditor, "P4: %s was %s, and is %s", key_of(book),
-                  idem_intent_state_name(book->ended), idem_intent_state_name(state));
+        sim_violation(auditor, "P4: %s was %s, and is %s", key_of(book),
+                      idem_intent_state_name(book->ended), idem_intent_state_name(state));
     } else if (book->ended == IDEM_INTENT_NONE && intent != NULL && idem_intent_is_final(state)) {
         note_end(auditor, book, intent);
     } else if (book->is_recorded && intent == NULL) {
-        violation(auditor, "P12: %s was open, and is forgotten", key_of(book));
+        sim_violation(auditor, "P12: %s was open, and is forgotten", key_of(book));
     }
     book->is_recorded = book->is_recorded || intent != NULL;
+    sim_audit_told(auditor, book, intent);
 }
 
 static bool says_done(const struct idem_command *command)
@@ -497,7 +501,7 @@ static void check_evidence(struct sim_auditor *auditor,
                            const struct sim_instance *instance,
                            const struct idem_store_item *item)
 {
-    struct sim_book *book = book_of_scope(auditor, &item->command.scope);
+    struct sim_book *book = sim_book_of_scope(auditor, &item->command.scope);
     if (book == NULL || book->heard != instance) {
         return; /* Nobody's, or of something else. */
     }
@@ -510,8 +514,8 @@ static void check_evidence(struct sim_auditor *auditor,
     book->heard = NULL;
     if (intent != NULL && !idem_intent_is_final(intent->state) &&
         intent->state != IDEM_INTENT_PARKED) {
-        violation(auditor, "P7: \"done\" was written down for %s, and it is %s", key_of(book),
-                  idem_intent_state_name(intent->state));
+        sim_violation(auditor, "P7: \"done\" was written down for %s, and it is %s", key_of(book),
+                      idem_intent_state_name(intent->state));
     }
 }
 
@@ -528,7 +532,9 @@ void sim_audit_committed(struct sim_auditor *auditor,
         if (says_done(&item->command)) {
             check_evidence(auditor, instance, item);
         }
+        sim_audit_event(auditor, item);
     }
+    sim_audit_listeners(auditor);
 }
 
 /* What the ledger says of one payment. */
@@ -536,8 +542,10 @@ struct sums {
     const struct sim_effect *payment; /* NULL: it never ran. */
     int64_t authorized;
     int64_t captured;
-    int64_t refunded;
-    int64_t captures;
+    int64_t captured_back; /* Of it, what the provider took back. */
+    int64_t refunded;      /* Less what it took back. */
+    int64_t captures;      /* Likewise. */
+    bool was_refunded;     /* Or is to be. */
     bool canceled;
     bool excused;
 };
@@ -549,11 +557,15 @@ static void sums_add(struct sums *sums, const struct sim_effect *effect, const c
         sums->payment = effect;
         sums->authorized += moved;
     }
+    bool is_back = effect->reversed_us != 0;
     if (effect->kind == IDEM_EFFECT_KIND_CHARGE || effect->kind == IDEM_EFFECT_KIND_CAPTURE) {
         sums->captured += moved;
-        sums->captures += 1;
+        sums->captured_back += is_back ? moved : 0;
+        sums->captures += is_back ? 0 : 1;
     }
-    sums->refunded += effect->kind == IDEM_EFFECT_KIND_REFUND ? moved : 0;
+    bool is_refund = effect->kind == IDEM_EFFECT_KIND_REFUND;
+    sums->refunded += is_refund && !is_back ? moved : 0;
+    sums->was_refunded = sums->was_refunded || is_refund;
     sums->canceled = sums->canceled || effect->kind == IDEM_EFFECT_KIND_CANCEL;
 }
 
@@ -564,6 +576,9 @@ static struct sums sums_of(struct sim_auditor *auditor, const char *payment_id)
     for (; effect != NULL; effect = effect->next) {
         bool is_it = memcmp(effect->id, payment_id, sizeof(effect->id)) == 0;
         bool acts = memcmp(effect->payment_id, payment_id, sizeof(effect->id)) == 0;
+        if (acts && effect->kind == IDEM_EFFECT_KIND_REFUND) {
+            sums.was_refunded = true; /* It held a reservation at least. */
+        }
         if (effect->executions > 0 && (is_it || acts)) {
             const struct sim_book *book = book_of_id(auditor, effect->id);
             sums.excused = sums.excused || book == NULL || book->excused;
@@ -580,24 +595,24 @@ static void check_sums(struct sim_auditor *auditor, const struct sim_effect *eff
         return;
     }
     if (sums.payment == NULL) {
-        violation(auditor, "P10: %.27s acts on a payment that was never made", effect->id);
+        sim_violation(auditor, "P10: %.27s acts on a payment that was never made", effect->id);
         return;
     }
     if (effect->kind == IDEM_EFFECT_KIND_CAPTURE && sums.canceled) {
-        violation(auditor, "P10: %.27s captures what was cancelled", effect->id);
+        sim_violation(auditor, "P10: %.27s captures what was cancelled", effect->id);
     }
-    if (sums.captured > sums.authorized) {
-        violation(auditor, "P10: captured %lld of %lld", (long long)sums.captured,
-                  (long long)sums.authorized);
+    if (sums.captured - sums.captured_back > sums.authorized) {
+        sim_violation(auditor, "P10: captured %lld of %lld",
+                      (long long)(sums.captured - sums.captured_back), (long long)sums.authorized);
     }
     if (sums.refunded > sums.captured) {
-        violation(auditor, "P10: refunded %lld of %lld", (long long)sums.refunded,
-                  (long long)sums.captured);
+        sim_violation(auditor, "P10: refunded %lld of %lld", (long long)sums.refunded,
+                      (long long)sums.captured);
     }
     bool once = auditor->world->entries[effect->entry].partial_capture != IDEM_PARTIAL_MANY;
     if (once && sums.captures > 1) {
-        violation(auditor, "P10: captured %lld times where once is allowed",
-                  (long long)sums.captures);
+        sim_violation(auditor, "P10: captured %lld times where once is allowed",
+                      (long long)sums.captures);
     }
 }
 
@@ -619,8 +634,8 @@ static void check_order(struct sim_auditor *auditor,
         }
         struct sums sums = sums_of(auditor, other->id);
         if (!sums.excused && !book->excused && !(sums.canceled && sums.captured == 0)) {
-            violation(auditor, "P10: %s and %s have both paid the order %s", key_of(book),
-                      key_of(second), book->plan->order_no);
+            sim_violation(auditor, "P10: %s and %s have both paid the order %s", key_of(book),
+                          key_of(second), book->plan->order_no);
         }
     }
 }
@@ -638,7 +653,7 @@ static void check_wording(struct sim_auditor *auditor,
     bool any_amount = book->plan->endpoint != IDEM_ENDPOINT_PAYMENTS_CREATE &&
                       book->plan->amount_text[0][0] == '\0';
     if (!any_amount) {
-        violation(auditor, "P5: %s ran with an amount that nobody asked for", key_of(book));
+        sim_violation(auditor, "P5: %s ran with an amount that nobody asked for", key_of(book));
     }
 }
 
@@ -647,19 +662,20 @@ void sim_audit_executed(struct sim_auditor *auditor, const struct sim_effect *ef
     struct sim_book *book = book_of_id(auditor, effect->id);
     auditor->executions += 1;
     if (book == NULL) {
-        violation(auditor, "P1: %.27s ran, and no key stands behind it", effect->id);
+        sim_violation(auditor, "P1: %.27s ran, and no key stands behind it", effect->id);
         return;
     }
     book->executions += 1;
     if (book->executions > 1) {
-        violation(auditor, "P3: %s ran %llu times", key_of(book),
-                  (unsigned long long)book->executions);
+        sim_violation(auditor, "P3: %s ran %llu times", key_of(book),
+                      (unsigned long long)book->executions);
     }
     if (book->told_failure && !book->excused) {
-        violation(auditor, "P3: %s ran after its caller was told that it did not", key_of(book));
+        sim_violation(auditor, "P3: %s ran after its caller was told that it did not",
+                      key_of(book));
     }
     if (book->released && !book->excused) {
-        violation(auditor, "P3: %s ran by itself after it was released", key_of(book));
+        sim_violation(auditor, "P3: %s ran by itself after it was released", key_of(book));
     }
     check_wording(auditor, book, effect);
     if (effect->kind == IDEM_EFFECT_KIND_CHARGE || effect->kind == IDEM_EFFECT_KIND_AUTHORIZE) {
@@ -673,25 +689,25 @@ void sim_audit_executed(struct sim_auditor *auditor, const struct sim_effect *ef
 
 static void check_state(struct sim_auditor *auditor, const struct idem_intent *intent)
 {
-    const struct sim_book *book = book_of_scope(auditor, &intent->scope);
+    const struct sim_book *book = sim_book_of_scope(auditor, &intent->scope);
     if (book == NULL) {
-        violation(auditor, "a record that no caller stands behind");
+        sim_violation(auditor, "a record that no caller stands behind");
         return;
     }
     bool is_open = intent->state == IDEM_INTENT_CLAIMED ||
                    intent->state == IDEM_INTENT_DISPATCHED || intent->state == IDEM_INTENT_UNKNOWN;
     if (is_open) {
-        violation(auditor, "P9: %s is still %s", key_of(book),
-                  idem_intent_state_name(intent->state));
+        sim_violation(auditor, "P9: %s is still %s", key_of(book),
+                      idem_intent_state_name(intent->state));
     }
     if (!idem_intent_is_final(intent->state) && intent->due_us == 0) {
-        violation(auditor, "P8: %s is open, and nobody will look again", key_of(book));
+        sim_violation(auditor, "P8: %s is open, and nobody will look again", key_of(book));
     }
     bool did = intent->state == IDEM_INTENT_SUCCEEDED;
     bool did_not = intent->state == IDEM_INTENT_FAILED || intent->state == IDEM_INTENT_RELEASED;
     if (!book->excused && ((did && book->executions != 1) || (did_not && book->executions != 0))) {
-        violation(auditor, "P3: %s is %s, and the ledger has it %llu times", key_of(book),
-                  idem_intent_state_name(intent->state), (unsigned long long)book->executions);
+        sim_violation(auditor, "P3: %s is %s, and the ledger has it %llu times", key_of(book),
+                      idem_intent_state_name(intent->state), (unsigned long long)book->executions);
     }
 }
 
@@ -716,18 +732,23 @@ static void check_payment(struct sim_auditor *auditor, const struct idem_payment
     if (is_kept || sums.excused || book == NULL || book->excused) {
         return;
     }
-    if (payment->captured_minor != sums.captured || payment->refunded_minor != sums.refunded ||
+    /* What was taken back is less; where it was given back as well there is no room for that. */
+    int64_t least = sums.captured - sums.captured_back;
+    bool fits = sums.was_refunded
+                    ? payment->captured_minor >= least && payment->captured_minor <= sums.captured
+                    : payment->captured_minor == least;
+    if (!fits || payment->refunded_minor != sums.refunded ||
         payment->authorized_minor != sums.authorized) {
-        violation(auditor,
-                  "P10: payment of %s: rows have %lld %lld %lld, the ledger %lld %lld %lld",
-                  key_of(book), (long long)payment->authorized_minor,
-                  (long long)payment->captured_minor, (long long)payment->refunded_minor,
-                  (long long)sums.authorized, (long long)sums.captured, (long long)sums.refunded);
+        sim_violation(
+            auditor, "P10: payment of %s: rows have %lld %lld %lld, the ledger %lld %lld %lld",
+            key_of(book), (long long)payment->authorized_minor, (long long)payment->captured_minor,
+            (long long)payment->refunded_minor, (long long)sums.authorized,
+            (long long)sums.captured, (long long)sums.refunded);
     }
     if (payment->capture_pending_minor != 0 || payment->refund_pending_minor != 0 ||
         payment->canceling) {
-        violation(auditor, "P10: payment of %s keeps a reservation that nobody holds",
-                  key_of(book));
+        sim_violation(auditor, "P10: payment of %s keeps a reservation that nobody holds",
+                      key_of(book));
     }
 }
 
@@ -749,10 +770,11 @@ void sim_audit_end(struct sim_auditor *auditor)
     for (size_t i = 0; i < world->callers.count; i++) {
         const struct sim_book *book = &auditor->books[i];
         if (book->waiting > 0) {
-            violation(auditor, "P8: %zu callers of %s still wait", book->waiting, key_of(book));
+            sim_violation(auditor, "P8: %zu callers of %s still wait", book->waiting, key_of(book));
         }
         if (book->executions > 0 && sim_disk_intent(&world->disk, &book->plan->scope) == NULL) {
-            violation(auditor, "P12: %s moved money, and is forgotten", key_of(book));
+            sim_violation(auditor, "P12: %s moved money, and is forgotten", key_of(book));
         }
     }
+    sim_audit_mail_end(auditor);
 }

@@ -20,9 +20,11 @@
 #include "provider/port.h"
 #include "sim/caller.h"
 
+struct idem_post_call;
 struct idem_store_batch;
 struct sim_effect;
 struct sim_instance;
+struct sim_notice;
 struct sim_world;
 
 #define SIM_VIOLATION_MAX 256
@@ -53,7 +55,14 @@ struct sim_book {
     int64_t sender_until_us; /* By the store's time. */
     /* Who has heard the provider's "done", and has not written it down yet; NULL: nobody. */
     const struct sim_instance *heard;
-    bool was_refused; /* It tried, and the store refused. */
+    bool was_refused;              /* It tried, and the store refused. */
+    enum idem_intent_state state;  /* Of the record at the last look, ... */
+    uint32_t version;              /* likewise, ... */
+    uint32_t version_before;       /* at the look before that, ... */
+    struct idem_uid writer;        /* and by which command it was written, ... */
+    struct idem_uid writer_before; /* likewise. */
+    bool is_watched; /* Its merchant was told of everything before its record was made. */
+    size_t told[IDEM_INTENT_COUNT]; /* Messages that said so, at the last look. */
 };
 
 struct sim_auditor {
@@ -88,6 +97,12 @@ void sim_audit_committed(struct sim_auditor *auditor,
                          const struct sim_instance *instance,
                          struct idem_store_batch *batch);
 void sim_audit_verdict(struct sim_auditor *auditor, const struct sim_plan *plan, bool is_true);
+
+/* "Taken" is said of a provider's event. */
+void sim_audit_taken(struct sim_auditor *auditor, const struct sim_notice *notice);
+
+/* A message is handed to a port. */
+void sim_audit_post(struct sim_auditor *auditor, const struct idem_post_call *call);
 
 /* All is healed, and time enough has passed. */
 void sim_audit_end(struct sim_auditor *auditor);

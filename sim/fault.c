@@ -7,6 +7,7 @@
 #include "base/attr.h"
 #include "base/bug.h"
 
+#define FIRST_OF_MAIL   SIM_FAULT_EVENT_LATE
 #define FIRST_OF_THEMES SIM_FAULT_STORE_BLIND /* It and those behind it are never in a swarm. */
 
 static const char *const names[SIM_FAULT_COUNT] = {
@@ -21,16 +22,23 @@ static const char *const texts[SIM_FAULT_COUNT] = {
 #undef SIM_FAULT
 };
 
-void sim_faults_draw(struct sim_faults *faults, struct sim_dice *dice)
+static void draw(struct sim_faults *faults, struct sim_dice *dice, size_t from, size_t to)
 {
     static const uint16_t rates[] = { 10, 30, 100, 100, 300, 600 };
     static const uint64_t densities[] = { 100, 300, 500, 700 };
-    *faults = (struct sim_faults){ .dice = dice };
     uint64_t density = densities[sim_dice_below(dice, IDEM_ARRAY_COUNT(densities))];
-    for (size_t i = 0; i < FIRST_OF_THEMES; i++) {
+    for (size_t i = from; i < to; i++) {
         uint16_t rate = rates[sim_dice_below(dice, IDEM_ARRAY_COUNT(rates))];
         faults->per_mille[i] = sim_dice_chance(dice, density) ? rate : 0;
     }
+}
+
+void sim_faults_draw(struct sim_faults *faults, struct sim_dice *dice, uint64_t seed)
+{
+    *faults = (struct sim_faults){ .dice = dice };
+    sim_dice_init(&faults->mail_dice, seed ^ UINT64_C(0x6d61696c));
+    draw(faults, dice, 0, FIRST_OF_MAIL);
+    draw(faults, &faults->mail_dice, FIRST_OF_MAIL, FIRST_OF_THEMES);
 }
 
 void sim_faults_clear(struct sim_faults *faults)
@@ -55,8 +63,10 @@ bool sim_fault_exists(const struct sim_faults *faults, enum sim_fault_kind kind)
 
 bool sim_fault(struct sim_faults *faults, enum sim_fault_kind kind)
 {
+    bool is_mail = kind >= FIRST_OF_MAIL && kind < FIRST_OF_THEMES;
+    struct sim_dice *dice = is_mail ? &faults->mail_dice : faults->dice;
     if (faults->healed || !sim_fault_exists(faults, kind) ||
-        !sim_dice_chance(faults->dice, faults->per_mille[kind])) {
+        !sim_dice_chance(dice, faults->per_mille[kind])) {
         return false;
     }
     faults->fired[kind] += 1;

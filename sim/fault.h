@@ -2,7 +2,9 @@
  * fault.h - the catalogue of fault.def, what a seed makes of it, and what of it has happened.
  *
  * Swarm: a seed first draws which kinds exist in its run and how often each comes. A run in which
- * everything goes wrong at once never gets far enough to go wrong in an interesting way.
+ * everything goes wrong at once never gets far enough to go wrong in an interesting way. Kinds
+ * about events and posts have dice of their own: a run without them is the same whether they exist
+ * or not.
  */
 #ifndef IDEM_SIM_FAULT_H
 #define IDEM_SIM_FAULT_H
@@ -21,12 +23,13 @@ enum sim_fault_kind {
 
 struct sim_faults {
     struct sim_dice *dice; /* Borrowed. */
-    bool healed;           /* Nothing goes wrong any more. */
+    struct sim_dice mail_dice;
+    bool healed; /* Nothing goes wrong any more. */
     uint16_t per_mille[SIM_FAULT_COUNT];
     uint64_t fired[SIM_FAULT_COUNT];
 };
 
-void sim_faults_draw(struct sim_faults *faults, struct sim_dice *dice);
+void sim_faults_draw(struct sim_faults *faults, struct sim_dice *dice, uint64_t seed);
 
 /* For a theme: no kind exists, and then these do. */
 void sim_faults_clear(struct sim_faults *faults);

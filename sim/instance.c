@@ -123,6 +123,29 @@ static void engine_start(struct sim_instance *instance)
     IDEM_ASSERT(err == IDEM_OK);
 }
 
+static void outbox_start(struct sim_instance *instance)
+{
+    struct sim_world *world = instance->world;
+    bool any = false;
+    for (size_t i = 0; i < SIM_PRINCIPALS; i++) {
+        any = any || world->merchants.all[i].wants;
+    }
+    if (!any) {
+        return;
+    }
+    instance->post_port = sim_post_open(instance);
+    const struct idem_outbox_options options = {
+        .engine = instance->engine,
+        .port = sim_post_base(instance->post_port),
+        .clock = &instance->clock.base,
+        .random = &instance->random.base,
+        .posts_max = 4,
+        .keep_us = 30 * IDEM_US_PER_DAY,
+    };
+    enum idem_err err = idem_outbox_create(&options, &instance->outbox);
+    IDEM_ASSERT(err == IDEM_OK);
+}
+
 static struct sim_instance **free_place(struct sim_world *world)
 {
     for (size_t i = 0; i < SIM_INSTANCES_MAX; i++) {
@@ -147,6 +170,7 @@ struct sim_instance *sim_instance_start(struct sim_world *world)
     instance->store = sim_store_open(&world->disk, instance, &instance->clock.base);
     instance->port = sim_port_open(&world->provider, instance);
     engine_start(instance);
+    outbox_start(instance);
     instance->step_us = world->now_us;
     *place = instance;
     sim_operators_look_soon(&world->callers);
@@ -180,6 +204,9 @@ static void step_parts(struct sim_instance *instance)
     idem_recovery_step(instance->recovery);
     idem_reaper_step(instance->reaper);
     idem_restore_step(instance->restore);
+    if (instance->outbox != NULL) {
+        idem_outbox_step(instance->outbox);
+    }
     idem_engine_step(instance->engine);
 }
 
@@ -198,6 +225,9 @@ static int64_t next_step_us(struct sim_instance *instance)
     wake_us = earlier(wake_us, idem_recovery_wake_us(instance->recovery));
     wake_us = earlier(wake_us, idem_reaper_wake_us(instance->reaper));
     wake_us = earlier(wake_us, idem_restore_wake_us(instance->restore));
+    if (instance->outbox != NULL) {
+        wake_us = earlier(wake_us, idem_outbox_wake_us(instance->outbox));
+    }
     int64_t wait_us = wake_us > mono_us ? wake_us - mono_us : 0;
     if (wait_us > IDLE_US && sim_dice_chance(&world->dice, 700)) {
         wait_us += sim_dice_between(&world->dice, 0, IDLE_MORE_US);
@@ -221,6 +251,14 @@ static void take_replies(struct sim_instance *instance, bool heard)
         sim_operator_replied(instance->world, IDEM_CONTAINER_OF(node, struct idem_task, item.node),
                              heard);
     }
+    while ((node = idem_list_pop(&instance->done_notices)) != NULL) {
+        sim_notice_replied(instance->world, IDEM_CONTAINER_OF(node, struct idem_task, item.node),
+                           heard);
+    }
+    while ((node = idem_list_pop(&instance->done_changes)) != NULL) {
+        sim_merchant_replied(instance->world, IDEM_CONTAINER_OF(node, struct idem_task, item.node),
+                             heard);
+    }
 }
 
 static void parts_stop(struct sim_instance *instance)
@@ -228,16 +266,21 @@ static void parts_stop(struct sim_instance *instance)
     idem_recovery_stop(instance->recovery);
     idem_reaper_stop(instance->reaper);
     idem_restore_stop(instance->restore);
+    if (instance->outbox != NULL) {
+        idem_outbox_stop(instance->outbox);
+    }
     idem_engine_drain(instance->engine);
 }
 
 static bool is_idle(const struct sim_instance *instance)
 {
-    return idem_engine_idle(instance->engine) && idem_restore_idle(instance->restore);
+    bool is_mute = instance->outbox == NULL || idem_outbox_idle(instance->outbox);
+    return is_mute && idem_engine_idle(instance->engine) && idem_restore_idle(instance->restore);
 }
 
 static void parts_destroy(struct sim_instance *instance)
 {
+    idem_outbox_destroy(instance->outbox);
     idem_restore_destroy(instance->restore);
     idem_reaper_destroy(instance->reaper);
     idem_recovery_destroy(instance->recovery);
@@ -252,6 +295,9 @@ void sim_instance_crash(struct sim_instance *instance)
     sim_trace(instance->world, "i%d dies", instance->no);
     sim_store_die(instance->store);
     sim_port_die(instance->port);
+    if (instance->post_port != NULL) {
+        sim_post_die(instance->post_port);
+    }
     parts_stop(instance);
     step_parts(instance);
     idem_engine_hurry(instance->engine);

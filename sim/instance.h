@@ -14,12 +14,14 @@
 
 #include "base/clock.h"
 #include "engine/engine.h"
+#include "outbox/outbox.h"
 #include "sim/dice.h"
 #include "worker/reaper.h"
 #include "worker/recovery.h"
 #include "worker/restore.h"
 
 struct sim_port;
+struct sim_post_port;
 struct sim_store;
 struct sim_world;
 
@@ -42,12 +44,16 @@ struct sim_instance {
     struct idem_recovery *recovery;
     struct idem_reaper *reaper;
     struct idem_restore *restore;
-    int64_t step_us;   /* True time of its next step. */
-    int64_t paused_us; /* It stands still until then. */
-    bool doomed;       /* It was overtaken: it dies soon. */
+    struct sim_post_port *post_port;
+    struct idem_outbox *outbox; /* NULL: nobody is told anything in this run. */
+    int64_t step_us;            /* True time of its next step. */
+    int64_t paused_us;          /* It stands still until then. */
+    bool doomed;                /* It was overtaken: it dies soon. */
     bool stopping;
     bool dead;
     struct idem_list done_tasks; /* Of operators: struct sim_verdict. */
+    struct idem_list done_notices;
+    struct idem_list done_changes; /* Of webhooks. */
 };
 
 /* Starts one in a free place; NULL: there is none. */

@@ -160,6 +160,35 @@ struct sim_effect *sim_provider_meet(struct sim_provider *provider,
     return made;
 }
 
+struct decision {
+    struct sim_provider *provider;
+    struct sim_effect *effect;
+};
+
+static void reverse(void *what)
+{
+    struct decision *decision = what;
+    struct sim_world *world = decision->provider->world;
+    decision->effect->reversed_us = world->now_us;
+    sim_trace(world, "  provider takes %.27s back", decision->effect->id);
+    sim_notice_make(&world->notices, decision->effect, IDEM_OUTCOME_REVERSED);
+}
+
+/* It tells of it; and some of what it does it takes back by itself. */
+static void tell(struct sim_provider *provider, struct sim_effect *effect)
+{
+    struct sim_world *world = provider->world;
+    sim_notice_make(&world->notices, effect, IDEM_OUTCOME_SUCCESS);
+    if (world->notices.exist && effect->executions == 1 &&
+        effect->kind != IDEM_EFFECT_KIND_CANCEL &&
+        sim_fault(&world->faults, SIM_FAULT_PROVIDER_REVERSES)) {
+        struct decision *decision = sim_world_take(world, sizeof(*decision));
+        *decision = (struct decision){ .provider = provider, .effect = effect };
+        sim_world_later(world, sim_dice_delay_us(&world->faults.mail_dice, 120 * SIM_SECOND),
+                        reverse, decision);
+    }
+}
+
 static void execute(struct sim_provider *provider, struct sim_effect *effect)
 {
     struct sim_world *world = provider->world;
@@ -169,6 +198,7 @@ static void execute(struct sim_provider *provider, struct sim_effect *effect)
     sim_trace(world, "  provider executes %.27s %lld, time %llu", effect->id,
               (long long)effect->amount_minor, (unsigned long long)effect->executions);
     sim_audit_executed(&world->auditor, effect);
+    tell(provider, effect);
 }
 
 /* ---- answers ---- */
@@ -260,17 +290,18 @@ static bool forgets(const struct sim_provider *provider, const struct sim_effect
                entry->capability[effect->kind].dedup_window_us;
 }
 
-struct decision {
-    struct sim_provider *provider;
-    struct sim_effect *effect;
-};
+static void refuse(struct sim_provider *provider, struct sim_effect *effect)
+{
+    effect->refused = true;
+    sim_notice_make(&provider->world->notices, effect, IDEM_OUTCOME_REFUSED_FINAL);
+}
 
 static void processing_ends(void *what)
 {
     struct decision *decision = what;
     decision->effect->processing = false;
     if (sim_dice_chance(&decision->provider->world->dice, 300)) {
-        decision->effect->refused = true;
+        refuse(decision->provider, decision->effect);
     } else {
         execute(decision->provider, decision->effect);
     }
@@ -288,6 +319,7 @@ static void process(struct sim_provider *provider,
     int64_t longest_us = sim_dice_chance(&world->dice, 700) ? 20 * SIM_SECOND : 400 * SIM_SECOND;
     sim_world_later(world, sim_dice_delay_us(&world->dice, longest_us), processing_ends, decision);
     say_about(answer, effect, "processing");
+    sim_notice_make(&world->notices, effect, IDEM_OUTCOME_PROCESSING);
 }
 
 static void run_anew(struct sim_provider *provider,
@@ -300,7 +332,7 @@ static void run_anew(struct sim_provider *provider,
         return;
     }
     if (sim_fault(faults, SIM_FAULT_PROVIDER_REFUSES)) {
-        effect->refused = true;
+        refuse(provider, effect);
         say_about(answer, effect, "declined");
         return;
     }
@@ -396,6 +428,7 @@ static void close_arrives(struct sim_provider *provider,
     }
     effect->closed = true;
     say_about(answer, effect, "closed");
+    sim_notice_make(&provider->world->notices, effect, IDEM_OUTCOME_CLOSED_UNPAID);
 }
 
 void sim_provider_arrive(struct sim_provider *provider,

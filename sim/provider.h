@@ -55,6 +55,7 @@ struct sim_effect {
     uint64_t executions;
     int64_t remembered_us; /* Since when the provider deduplicates on it; 0: it does not know it. */
     int64_t executed_us;   /* When it ran first. */
+    int64_t reversed_us;   /* When the provider took it back by itself; 0: not. */
     bool refused;
     bool closed;
     bool processing;

@@ -200,6 +200,32 @@ const struct idem_intent *sim_disk_intent(const struct sim_disk *disk,
     return NULL;
 }
 
+const struct idem_webhook *sim_disk_webhook(const struct sim_disk *disk, struct idem_uid id)
+{
+    for (size_t handle = 1; handle <= disk->rows.webhooks.count; handle++) {
+        const struct idem_memory_webhook *found =
+            idem_memory_row(&disk->rows.webhooks, (int64_t)handle);
+        if (found != NULL && idem_uid_equal(found->webhook.id, id)) {
+            return &found->webhook;
+        }
+    }
+    return NULL;
+}
+
+size_t sim_disk_events(const struct sim_disk *disk, struct idem_str entry, struct idem_str event_id)
+{
+    size_t count = 0;
+    for (size_t handle = 1; handle <= disk->rows.inbox.count; handle++) {
+        const struct idem_memory_event_in *found =
+            idem_memory_row(&disk->rows.inbox, (int64_t)handle);
+        count += found != NULL && idem_str_equal(found->entry, entry) &&
+                         idem_str_equal(found->event_id, event_id)
+                     ? 1
+                     : 0;
+    }
+    return count;
+}
+
 /* As the stores know it: of the records, whatever else was written. */
 static int64_t newest_us_of(const struct sim_disk *disk)
 {
@@ -245,6 +271,7 @@ static void run_begin(struct sim_store *store)
         .incarnation = store->base.incarnation,
         .opened_us = store->opened_us,
         .memory_since_us = store->disk->born_us,
+        .webhook_count = 1, /* Somebody else may have added one. */
     };
     idem_run_init(&store->run, &store->disk->rows.rows, &store->base.options, opening);
 }

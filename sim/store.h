@@ -79,6 +79,12 @@ const struct idem_intent *sim_disk_intent(const struct sim_disk *disk,
 const struct idem_intent *sim_disk_intent_at(const struct sim_disk *disk, size_t handle);
 const struct idem_payment *sim_disk_payment_at(const struct sim_disk *disk, size_t handle);
 
+/* The webhook with this id, or NULL; whether an event is in the inbox. */
+const struct idem_webhook *sim_disk_webhook(const struct sim_disk *disk, struct idem_uid id);
+size_t sim_disk_events(const struct sim_disk *disk,
+                       struct idem_str entry,
+                       struct idem_str event_id);
+
 /* The highest handles. */
 size_t sim_disk_intents(const struct sim_disk *disk);
 size_t sim_disk_payments(const struct sim_disk *disk);

@@ -96,7 +96,7 @@ static void rules_make(struct sim_world *world)
 static void world_begin(struct sim_world *world)
 {
     sim_dice_init(&world->dice, world->order.seed);
-    sim_faults_draw(&world->faults, &world->dice);
+    sim_faults_draw(&world->faults, &world->dice, world->order.seed);
     world->twins = sim_dice_chance(&world->dice, 400);
     sim_provider_init(&world->provider, world);
     world->clocks_ok = sim_dice_chance(&world->dice, 700);
@@ -106,6 +106,8 @@ static void world_begin(struct sim_world *world)
     rules_make(world);
     sim_disk_init(&world->disk, world);
     sim_callers_init(&world->callers, world);
+    sim_notices_init(&world->notices, world);
+    sim_merchants_init(&world->merchants, world);
     sim_audit_init(&world->auditor, world);
     sim_trace(world, "seed %" PRIu64 ", theme %s, %s, providers %s and %s, clocks %s",
               world->order.seed, sim_theme_name(world->theme),
@@ -216,6 +218,8 @@ struct sim_result sim_run(const struct sim_order *order, struct idem_digester *d
     world->digest = UINT64_C(0xcbf29ce484222325);
     world_begin(world);
     sim_chaos_begin(world);
+    sim_merchants_begin(&world->merchants);
+    sim_notices_begin(&world->notices);
     sim_callers_begin(&world->callers);
     while (world->steps < order->steps && world->auditor.violations == 0) {
         step(world);

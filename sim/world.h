@@ -23,6 +23,8 @@
 #include "sim/dice.h"
 #include "sim/fault.h"
 #include "sim/instance.h"
+#include "sim/merchant.h"
+#include "sim/notice.h"
 #include "sim/provider.h"
 #include "sim/schedule.h"
 #include "sim/store.h"
@@ -70,6 +72,8 @@ struct sim_world {
     struct sim_provider provider;
     struct sim_instance *instances[SIM_INSTANCES_MAX]; /* NULL: none. */
     struct sim_callers callers;
+    struct sim_notices notices;
+    struct sim_merchants merchants;
     struct sim_auditor auditor;
 };
 

@@ -14,7 +14,7 @@
  *
  * Operators have visits of their own, so that they get through when the merchants' are all in use.
  */
-#include "api/api_internal.h"
+#include "api/admin_internal.h"
 
 #include <string.h>
 
@@ -38,7 +38,7 @@ static void promise_end(struct idem_api *api, struct idem_admin_visit *visit)
     }
 }
 
-static void visit_end(struct idem_api *api, struct idem_admin_visit *visit)
+void idem_admin_end(struct idem_api *api, struct idem_admin_visit *visit)
 {
     struct idem_net_reply reply = idem_reply_end(&api->reply);
     idem_exchange_reply(visit->exchange, &reply);
@@ -47,32 +47,50 @@ static void visit_end(struct idem_api *api, struct idem_admin_visit *visit)
     idem_list_push_front(&api->admin_free, &visit->node);
 }
 
-static struct idem_buf *answer_begin(struct idem_api *api, uint16_t status)
+struct idem_buf *idem_admin_answer_begin(struct idem_api *api, uint16_t status)
 {
     idem_reply_begin(&api->reply, status);
     idem_reply_header(&api->reply, IDEM_STR("Content-Type"), IDEM_CONTENT_JSON);
     return &api->reply.body;
 }
 
-static void refuse(struct idem_api *api,
-                   struct idem_admin_visit *visit,
-                   enum idem_problem problem,
-                   const char *what)
+void idem_admin_refuse(struct idem_api *api,
+                       struct idem_admin_visit *visit,
+                       enum idem_problem problem,
+                       const char *what)
 {
     const struct idem_problem_details details = { .problem = problem };
     idem_api_problem(api, &details, idem_str_from(what));
     if (idem_problem_entry(problem)->status == 503) {
         idem_reply_retry_after(&api->reply, SOON_US);
     }
-    visit_end(api, visit);
+    idem_admin_end(api, visit);
+}
+
+static const char *conflict_words(const struct idem_command *command)
+{
+    if (command->kind == IDEM_COMMAND_DELIVERY) {
+        return "Nothing was changed: the webhook is disabled. Enable it first.";
+    }
+    if (command->kind == IDEM_COMMAND_WEBHOOK) {
+        return command->webhook.action == IDEM_WEBHOOK_ADD
+                   ? "Nothing was changed: another webhook has this id, or its principal has as "
+                     "many as there can be."
+                   : "Nothing was done: the webhook is disabled. Enable it first.";
+    }
+    if (command->kind == IDEM_COMMAND_RESOLVE && command->resolve.verdict == IDEM_VERDICT_STRAY) {
+        return "Nothing was changed: this case is not open, or not about a payment that the "
+               "provider made and the books do not have.";
+    }
+    return "Nothing was changed: the operation's state does not allow this now. Look at it "
+           "before deciding anew.";
 }
 
 /* What the core said no to, in words for whoever resolves and not for whoever pays. */
-static const char *core_words(enum idem_problem problem)
+static const char *core_words(const struct idem_command *command, enum idem_problem problem)
 {
     if (problem == IDEM_PROBLEM_STATE_CONFLICT) {
-        return "Nothing was changed: the operation's state does not allow this now. Look at it "
-               "before deciding anew.";
+        return conflict_words(command);
     }
     if (problem == IDEM_PROBLEM_AMOUNT_INVALID) {
         return "Nothing was changed: amount and currency are not those of the operation. Read them "
@@ -92,7 +110,7 @@ static void core_refuse(struct idem_api *api, struct idem_admin_visit *visit)
 {
     const struct idem_release *release = &visit->task.outcome.release;
     const struct idem_problem_details details = { .problem = release->problem };
-    struct idem_str words = idem_str_from(core_words(release->problem));
+    struct idem_str words = idem_str_from(core_words(&visit->task.item.command, release->problem));
     if (words.len == 0) {
         idem_api_problem(api, &details, words);
     } else {
@@ -102,7 +120,7 @@ static void core_refuse(struct idem_api *api, struct idem_admin_visit *visit)
     if (release->retry_after_us > 0 || idem_problem_entry(release->problem)->status == 503) {
         idem_reply_retry_after(&api->reply, release->retry_after_us);
     }
-    visit_end(api, visit);
+    idem_admin_end(api, visit);
 }
 
 static void operation_answer(struct idem_api *api,
@@ -124,21 +142,21 @@ static void operation_answer(struct idem_api *api,
     } else {
         view.operation.intent = &visit->task.outcome.intent;
     }
-    idem_admin_operation_print(&view, answer_begin(api, STATUS_OK));
-    visit_end(api, visit);
+    idem_admin_operation_print(&view, idem_admin_answer_begin(api, STATUS_OK));
+    idem_admin_end(api, visit);
 }
 
 static void restored_answer(struct idem_api *api, struct idem_admin_visit *visit)
 {
-    idem_admin_restored_print(&api->gauges, answer_begin(api, STATUS_OK));
-    visit_end(api, visit);
+    idem_admin_restored_print(&api->gauges, idem_admin_answer_begin(api, STATUS_OK));
+    idem_admin_end(api, visit);
 }
 
 /* ---- into the engine ---- */
 
-static void read_start(struct idem_api *api,
-                       struct idem_admin_visit *visit,
-                       enum idem_read_kind kind)
+void idem_admin_read_start(struct idem_api *api,
+                           struct idem_admin_visit *visit,
+                           enum idem_read_kind kind)
 {
     visit->read.kind = kind;
     visit->read.id = visit->route.id;
@@ -147,26 +165,26 @@ static void read_start(struct idem_api *api,
     idem_engine_read(api->options.engine, &visit->read);
 }
 
-static void task_start(struct idem_api *api, struct idem_admin_visit *visit)
+void idem_admin_task_start(struct idem_api *api, struct idem_admin_visit *visit)
 {
     visit->task.done = &api->admin_done_tasks;
     idem_engine_run(api->options.engine, &visit->task);
 }
 
-static struct idem_command *command_of(struct idem_admin_visit *visit, enum idem_command_kind kind)
+struct idem_command *idem_admin_command(struct idem_admin_visit *visit, enum idem_command_kind kind)
 {
     visit->task.item.command.kind = kind;
     return &visit->task.item.command;
 }
 
-static struct idem_str by_of(const struct idem_admin_visit *visit)
+struct idem_str idem_admin_by(const struct idem_admin_visit *visit)
 {
     return (struct idem_str){ .data = visit->by, .len = visit->by_len };
 }
 
 /* ---- beginnings: each reads the request, and starts or answers; false fills the fault ---- */
 
-static bool cursor_read(struct idem_str text, int64_t *ret_row, struct idem_fault *ret_fault)
+bool idem_admin_cursor_read(struct idem_str text, int64_t *ret_row, struct idem_fault *ret_fault)
 {
     *ret_row = 0;
     if (text.len > 0 && !idem_str_to_i64(text, ret_row)) {
@@ -210,21 +228,21 @@ static bool list_begin(struct idem_api *api,
     const struct idem_query_members members = { .names = names, .count = all ? 2 : 1 };
     struct idem_str values[IDEM_ARRAY_COUNT(names)] = { { 0 } };
     if (!idem_query_read_some(request->query, &members, &visit->kept, values, ret_fault) ||
-        !cursor_read(values[0], &visit->read.after_row, ret_fault) ||
+        !idem_admin_cursor_read(values[0], &visit->read.after_row, ret_fault) ||
         !filter_read(values[1], &visit->read.filter, ret_fault)) {
         return false;
     }
     if (visit->route.kind == IDEM_ROUTE_ADMIN_CREDENTIALS) {
-        read_start(api, visit, IDEM_READ_CREDENTIALS);
+        idem_admin_read_start(api, visit, IDEM_READ_CREDENTIALS);
     } else {
-        read_start(api, visit, all ? IDEM_READ_LIST : IDEM_READ_OF_PAYMENT);
+        idem_admin_read_start(api, visit, all ? IDEM_READ_LIST : IDEM_READ_OF_PAYMENT);
     }
     return true;
 }
 
-static bool body_begin(struct idem_api *api,
-                       const struct idem_net_request *request,
-                       struct idem_fault *ret_fault)
+bool idem_admin_body_begin(struct idem_api *api,
+                           const struct idem_net_request *request,
+                           struct idem_fault *ret_fault)
 {
     return idem_query_check_empty(request->query, ret_fault) &&
            idem_visit_body_parse(api, request, ret_fault);
@@ -235,15 +253,16 @@ static bool resolve_begin(struct idem_api *api,
                           const struct idem_net_request *request,
                           struct idem_fault *ret_fault)
 {
-    struct idem_resolve *resolve = &command_of(visit, IDEM_COMMAND_RESOLVE)->resolve;
-    resolve->by = by_of(visit);
+    struct idem_resolve *resolve = &idem_admin_command(visit, IDEM_COMMAND_RESOLVE)->resolve;
+    resolve->by = idem_admin_by(visit);
     resolve->asked_us = idem_clock_wall_us(api->options.clock); /* Before anything is waited for. */
     resolve->asked_mono_us = idem_clock_mono_us(api->options.clock);
-    if (!body_begin(api, request, ret_fault) ||
+    if (!idem_admin_body_begin(api, request, ret_fault) ||
         !idem_body_read_resolve(&api->body, &visit->kept, resolve, ret_fault)) {
         return false;
     }
-    read_start(api, visit, IDEM_READ_ANY_OPERATION);
+    bool by_case = visit->route.kind == IDEM_ROUTE_ADMIN_CASE_RESOLVE;
+    idem_admin_read_start(api, visit, by_case ? IDEM_READ_CASE : IDEM_READ_ANY_OPERATION);
     return true;
 }
 
@@ -252,21 +271,21 @@ static bool erase_begin(struct idem_api *api,
                         const struct idem_net_request *request,
                         struct idem_fault *ret_fault)
 {
-    struct idem_reap *reap = &command_of(visit, IDEM_COMMAND_REAP)->reap;
+    struct idem_reap *reap = &idem_admin_command(visit, IDEM_COMMAND_REAP)->reap;
     struct idem_str reason;
-    if (!body_begin(api, request, ret_fault) ||
+    if (!idem_admin_body_begin(api, request, ret_fault) ||
         !idem_body_read_reason(&api->body, &visit->kept, &reason, ret_fault)) {
         return false;
     }
     reap->erase = true;
     reap->horizon_us = idem_clock_wall_us(api->options.clock);
     size_t from = visit->kept.len;
-    idem_buf_add(&visit->kept, by_of(visit));
+    idem_buf_add(&visit->kept, idem_admin_by(visit));
     idem_buf_add(&visit->kept, IDEM_STR(": "));
     idem_buf_add(&visit->kept, reason);
     IDEM_ASSERT(!visit->kept.full);
     reap->by = idem_str_slice(idem_buf_str(&visit->kept), from, visit->kept.len);
-    read_start(api, visit, IDEM_READ_ANY_OPERATION);
+    idem_admin_read_start(api, visit, IDEM_READ_ANY_OPERATION);
     return true;
 }
 
@@ -327,19 +346,20 @@ static bool put_begin(struct idem_api *api,
                       const struct idem_net_request *request,
                       struct idem_fault *ret_fault)
 {
-    struct idem_credential_change *change = &command_of(visit, IDEM_COMMAND_CREDENTIAL)->credential;
+    struct idem_credential_change *change =
+        &idem_admin_command(visit, IDEM_COMMAND_CREDENTIAL)->credential;
     change->action = IDEM_CREDENTIAL_ADD;
-    change->by = by_of(visit);
+    change->by = idem_admin_by(visit);
     change->row.id = visit->route.id;
-    change->row.created_by = by_of(visit);
-    if (!id_check(visit->route.id, ret_fault) || !body_begin(api, request, ret_fault) ||
+    change->row.created_by = idem_admin_by(visit);
+    if (!id_check(visit->route.id, ret_fault) || !idem_admin_body_begin(api, request, ret_fault) ||
         !idem_body_read_credential(&api->body, &visit->kept, &change->row, ret_fault) ||
         !entries_check(api->options.rules, change->row.providers, ret_fault) ||
         !table_check(api, ret_fault) || !secret_check(api, &change->row, ret_fault) ||
         !place_keep(api, visit, ret_fault)) {
         return false;
     }
-    task_start(api, visit);
+    idem_admin_task_start(api, visit);
     return true;
 }
 
@@ -348,14 +368,15 @@ static bool revoke_begin(struct idem_api *api,
                          const struct idem_net_request *request,
                          struct idem_fault *ret_fault)
 {
-    struct idem_credential_change *change = &command_of(visit, IDEM_COMMAND_CREDENTIAL)->credential;
+    struct idem_credential_change *change =
+        &idem_admin_command(visit, IDEM_COMMAND_CREDENTIAL)->credential;
     change->action = IDEM_CREDENTIAL_REVOKE;
-    change->by = by_of(visit);
+    change->by = idem_admin_by(visit);
     change->row.id = visit->route.id;
     if (!idem_query_check_empty(request->query, ret_fault) || !table_check(api, ret_fault)) {
         return false;
     }
-    task_start(api, visit);
+    idem_admin_task_start(api, visit);
     return true;
 }
 
@@ -364,10 +385,10 @@ static bool restored_end_begin(struct idem_api *api,
                                const struct idem_net_request *request,
                                struct idem_fault *ret_fault)
 {
-    struct idem_mark *mark = &command_of(visit, IDEM_COMMAND_MARK)->mark;
+    struct idem_mark *mark = &idem_admin_command(visit, IDEM_COMMAND_MARK)->mark;
     mark->kind = IDEM_MARK_RESTORED_OVER;
-    mark->by = by_of(visit);
-    if (!body_begin(api, request, ret_fault) ||
+    mark->by = idem_admin_by(visit);
+    if (!idem_admin_body_begin(api, request, ret_fault) ||
         !idem_body_read_reason(&api->body, &visit->kept, &mark->reason, ret_fault)) {
         return false;
     }
@@ -375,7 +396,7 @@ static bool restored_end_begin(struct idem_api *api,
         restored_answer(api, visit);
         return true;
     }
-    task_start(api, visit);
+    idem_admin_task_start(api, visit);
     return true;
 }
 
@@ -390,19 +411,16 @@ static bool bare_begin(struct idem_api *api,
     if (visit->route.kind == IDEM_ROUTE_ADMIN_RESTORED) {
         restored_answer(api, visit);
     } else if (visit->route.kind == IDEM_ROUTE_ADMIN_SUMMARY) {
-        read_start(api, visit, IDEM_READ_SUMMARY);
+        idem_admin_read_start(api, visit, IDEM_READ_SUMMARY);
+    } else if (visit->route.kind == IDEM_ROUTE_ADMIN_CASE) {
+        idem_admin_read_start(api, visit, IDEM_READ_CASE);
     } else {
-        read_start(api, visit, IDEM_READ_ANY_OPERATION);
+        idem_admin_read_start(api, visit, IDEM_READ_ANY_OPERATION);
     }
     return true;
 }
 
-typedef bool (*begin_fn)(struct idem_api *api,
-                         struct idem_admin_visit *visit,
-                         const struct idem_net_request *request,
-                         struct idem_fault *ret_fault);
-
-static const begin_fn begins[IDEM_ROUTE_COUNT] = {
+static const idem_admin_begin_fn begins[IDEM_ROUTE_COUNT] = {
     [IDEM_ROUTE_ADMIN_LIST] = list_begin,
     [IDEM_ROUTE_ADMIN_OPERATION] = bare_begin,
     [IDEM_ROUTE_ADMIN_RESOLVE] = resolve_begin,
@@ -414,6 +432,21 @@ static const begin_fn begins[IDEM_ROUTE_COUNT] = {
     [IDEM_ROUTE_ADMIN_CREDENTIAL_REVOKE] = revoke_begin,
     [IDEM_ROUTE_ADMIN_RESTORED] = bare_begin,
     [IDEM_ROUTE_ADMIN_RESTORED_END] = restored_end_begin,
+    [IDEM_ROUTE_ADMIN_CASES] = idem_admin_cases_begin,
+    [IDEM_ROUTE_ADMIN_CASE] = bare_begin,
+    [IDEM_ROUTE_ADMIN_CASE_RESOLVE] = resolve_begin,
+    [IDEM_ROUTE_ADMIN_CASE_COMPENSATE] = idem_admin_compensate_begin,
+    [IDEM_ROUTE_ADMIN_WEBHOOKS] = idem_admin_webhooks_begin,
+    [IDEM_ROUTE_ADMIN_WEBHOOK_PUT] = idem_admin_webhook_put_begin,
+    [IDEM_ROUTE_ADMIN_WEBHOOK_ROTATE] = idem_admin_webhook_act_begin,
+    [IDEM_ROUTE_ADMIN_WEBHOOK_DISABLE] = idem_admin_webhook_act_begin,
+    [IDEM_ROUTE_ADMIN_WEBHOOK_ENABLE] = idem_admin_webhook_act_begin,
+    [IDEM_ROUTE_ADMIN_WEBHOOK_TEST] = idem_admin_webhook_act_begin,
+    [IDEM_ROUTE_ADMIN_DELIVERIES] = idem_admin_deliveries_begin,
+    [IDEM_ROUTE_ADMIN_REPLAY] = idem_admin_replay_begin,
+    [IDEM_ROUTE_ADMIN_EFFECTS] = idem_admin_effects_begin,
+    [IDEM_ROUTE_ADMIN_LISTINGS] = idem_admin_listings_begin,
+    [IDEM_ROUTE_ADMIN_EVIDENCE] = idem_admin_evidence_begin,
 };
 
 static void by_write(struct idem_admin_visit *visit, const struct idem_caller *caller)
@@ -428,6 +461,17 @@ static void by_write(struct idem_admin_visit *visit, const struct idem_caller *c
     }
     IDEM_ASSERT(!by.full);
     visit->by_len = by.len;
+}
+
+/* What is asked; what comes back is written before it is read. */
+static void read_clear(struct idem_read *read)
+{
+    read->principal = (struct idem_str){ .len = 0 };
+    read->after_row = 0;
+    read->filter = IDEM_LIST_OPEN;
+    read->case_kind = IDEM_CASE_NONE;
+    read->open_only = false;
+    read->delivery_state = IDEM_DELIVERY_NONE;
 }
 
 void idem_admin_begin(struct idem_api *api,
@@ -454,6 +498,7 @@ void idem_admin_begin(struct idem_api *api,
     idem_buf_init(&visit->kept, visit->memory, sizeof(visit->memory));
     by_write(visit, caller);
     memset(&visit->task, 0, sizeof(visit->task));
+    read_clear(&visit->read);
     idem_exchange_set_owner(exchange, &visit->gone);
     if (!begins[route->kind](api, visit, idem_exchange_request(exchange), &fault)) {
         struct idem_str text = idem_fault_text(&fault);
@@ -462,7 +507,7 @@ void idem_admin_begin(struct idem_api *api,
         if (idem_problem_entry(fault.problem)->status == 503) {
             idem_reply_retry_after(&api->reply, SOON_US);
         }
-        visit_end(api, visit);
+        idem_admin_end(api, visit);
     }
 }
 
@@ -476,7 +521,7 @@ static void operation_task_start(struct idem_api *api, struct idem_admin_visit *
     command->scope = intent->scope;
     command->intent_row = intent->row;
     command->subject_payment_id = intent->payment_id;
-    task_start(api, visit);
+    idem_admin_task_start(api, visit);
 }
 
 static void operation_read_done(struct idem_api *api, struct idem_admin_visit *visit)
@@ -487,10 +532,13 @@ static void operation_read_done(struct idem_api *api, struct idem_admin_visit *v
         return;
     }
     if (!known) {
-        refuse(api, visit, IDEM_PROBLEM_NOT_FOUND, "There is no such operation.");
+        idem_admin_refuse(api, visit, IDEM_PROBLEM_NOT_FOUND,
+                          visit->read.kind == IDEM_READ_CASE ? "There is no such case."
+                                                             : "There is no such operation.");
         return;
     }
-    if (visit->route.kind == IDEM_ROUTE_ADMIN_OPERATION) {
+    if (visit->route.kind == IDEM_ROUTE_ADMIN_OPERATION ||
+        visit->route.kind == IDEM_ROUTE_ADMIN_CASE) {
         operation_answer(api, visit, &visit->read);
         return;
     }
@@ -501,37 +549,53 @@ static void list_answer(struct idem_api *api, struct idem_admin_visit *visit)
 {
     bool of_payment = visit->read.kind == IDEM_READ_OF_PAYMENT;
     if (of_payment && visit->read.entry_count == 0 && visit->read.after_row == 0) {
-        refuse(api, visit, IDEM_PROBLEM_NOT_FOUND, "There is no such payment.");
+        idem_admin_refuse(api, visit, IDEM_PROBLEM_NOT_FOUND, "There is no such payment.");
         return;
     }
     idem_admin_list_print(&visit->read, idem_clock_wall_us(api->options.clock),
-                          answer_begin(api, STATUS_OK));
-    visit_end(api, visit);
+                          idem_admin_answer_begin(api, STATUS_OK));
+    idem_admin_end(api, visit);
 }
 
 void idem_admin_read_done(struct idem_api *api, struct idem_admin_visit *visit)
 {
     const struct idem_read *read = &visit->read;
+    if (visit->route.kind == IDEM_ROUTE_ADMIN_EVIDENCE) { /* It is done, whatever can be read. */
+        idem_admin_evidence_read(api, visit);
+        return;
+    }
     if (read->answer != IDEM_STORE_DURABLE && !visit->done) {
-        refuse(api, visit, IDEM_PROBLEM_UNAVAILABLE,
-               api->draining ? STOPPING : "The store cannot be read now.");
+        idem_admin_refuse(api, visit, IDEM_PROBLEM_UNAVAILABLE,
+                          api->draining ? STOPPING : "The store cannot be read now.");
         return;
     }
     if (read->kind == IDEM_READ_SUMMARY) {
         idem_admin_summary_print(&read->summary,
                                  &idem_engine_stats(api->options.engine)->time_to_truth_us,
-                                 api->gauges.restored, answer_begin(api, STATUS_OK));
-        visit_end(api, visit);
+                                 api->gauges.restored, idem_admin_answer_begin(api, STATUS_OK));
+        idem_admin_end(api, visit);
         return;
     }
     if (read->kind == IDEM_READ_CREDENTIALS) {
         idem_admin_credentials_print(read, read->after_row == 0 ? &api->credentials : NULL,
-                                     answer_begin(api, STATUS_OK));
-        visit_end(api, visit);
+                                     idem_admin_answer_begin(api, STATUS_OK));
+        idem_admin_end(api, visit);
         return;
     }
-    if (read->kind == IDEM_READ_ANY_OPERATION) {
+    if (visit->route.kind == IDEM_ROUTE_ADMIN_CASE_COMPENSATE) {
+        idem_admin_compensate_read(api, visit);
+        return;
+    }
+    if (read->kind == IDEM_READ_ANY_OPERATION || read->kind == IDEM_READ_CASE) {
         operation_read_done(api, visit);
+        return;
+    }
+    if (read->kind == IDEM_READ_WEBHOOKS || read->kind == IDEM_READ_DELIVERIES) {
+        idem_admin_webhook_read(api, visit);
+        return;
+    }
+    if (read->kind == IDEM_READ_EFFECTS) {
+        idem_admin_effects_read(api, visit);
         return;
     }
     list_answer(api, visit);
@@ -547,19 +611,20 @@ static void put_done(struct idem_api *api, struct idem_admin_visit *visit)
         row.created_by = idem_caller_created_by(there);
     }
     promise_end(api, visit); /* It is this row's place. */
-    idem_admin_credential_print(&row, answer_begin(api, there != NULL ? STATUS_OK : STATUS_NEW));
+    idem_admin_credential_print(
+        &row, idem_admin_answer_begin(api, there != NULL ? STATUS_OK : STATUS_NEW));
     idem_credentials_put(&api->credentials, &row);
-    visit_end(api, visit);
+    idem_admin_end(api, visit);
 }
 
 static void revoke_done(struct idem_api *api, struct idem_admin_visit *visit)
 {
     idem_credentials_remove(&api->credentials, visit->route.id);
-    struct idem_buf *body = answer_begin(api, STATUS_OK);
+    struct idem_buf *body = idem_admin_answer_begin(api, STATUS_OK);
     idem_buf_add(body, IDEM_STR("{\"id\":\""));
     idem_uid_print(visit->route.id, body);
     idem_buf_add(body, IDEM_STR("\",\"revoked\":true}\n"));
-    visit_end(api, visit);
+    idem_admin_end(api, visit);
 }
 
 static void credential_done(struct idem_api *api, struct idem_admin_visit *visit)
@@ -579,14 +644,21 @@ static const char *verb_of(const struct idem_admin_visit *visit)
         [IDEM_VERDICT_SUCCEEDED] = "resolve-succeeded",
         [IDEM_VERDICT_FAILED] = "resolve-failed",
         [IDEM_VERDICT_NOTED] = "resolve-noted",
+        [IDEM_VERDICT_STRAY] = "compensate",
     };
     static const char *const others[IDEM_ROUTE_COUNT] = {
         [IDEM_ROUTE_ADMIN_ERASE] = "erase",
         [IDEM_ROUTE_ADMIN_CREDENTIAL_PUT] = "credential-add",
         [IDEM_ROUTE_ADMIN_CREDENTIAL_REVOKE] = "credential-revoke",
         [IDEM_ROUTE_ADMIN_RESTORED_END] = "restored-end",
+        [IDEM_ROUTE_ADMIN_WEBHOOK_PUT] = "webhook-add",
+        [IDEM_ROUTE_ADMIN_WEBHOOK_ROTATE] = "webhook-rotate",
+        [IDEM_ROUTE_ADMIN_WEBHOOK_DISABLE] = "webhook-disable",
+        [IDEM_ROUTE_ADMIN_WEBHOOK_ENABLE] = "webhook-enable",
+        [IDEM_ROUTE_ADMIN_WEBHOOK_TEST] = "webhook-test",
+        [IDEM_ROUTE_ADMIN_REPLAY] = "replay",
     };
-    return visit->route.kind == IDEM_ROUTE_ADMIN_RESOLVE
+    return visit->task.item.command.kind == IDEM_COMMAND_RESOLVE
                ? resolves[visit->task.item.command.resolve.verdict]
                : others[visit->route.kind];
 }
@@ -620,12 +692,12 @@ void idem_admin_task_done(struct idem_api *api, struct idem_admin_visit *visit)
     const struct idem_task *task = &visit->task;
     act_add(api, visit);
     if (task->item.answer == IDEM_STORE_UNKNOWN) {
-        refuse(api, visit, IDEM_PROBLEM_OUTCOME_UNKNOWN, "");
+        idem_admin_refuse(api, visit, IDEM_PROBLEM_OUTCOME_UNKNOWN, "");
         return;
     }
     if (task->item.answer != IDEM_STORE_DURABLE) {
-        refuse(api, visit, IDEM_PROBLEM_UNAVAILABLE,
-               api->draining ? STOPPING : "The store cannot write now.");
+        idem_admin_refuse(api, visit, IDEM_PROBLEM_UNAVAILABLE,
+                          api->draining ? STOPPING : "The store cannot write now.");
         return;
     }
     if (task->outcome.release.problem != IDEM_PROBLEM_NONE) {
@@ -641,6 +713,16 @@ void idem_admin_task_done(struct idem_api *api, struct idem_admin_visit *visit)
         restored_answer(api, visit);
         return;
     }
+    if (task->item.command.kind == IDEM_COMMAND_WEBHOOK ||
+        task->item.command.kind == IDEM_COMMAND_DELIVERY) {
+        idem_admin_webhook_done(api, visit);
+        return;
+    }
+    if (visit->route.kind == IDEM_ROUTE_ADMIN_CASE_COMPENSATE) {
+        idem_admin_compensate_send(api, visit);
+        return;
+    }
     visit->done = true;
-    read_start(api, visit, IDEM_READ_ANY_OPERATION);
+    visit->route.id = task->outcome.intent.id; /* A case's may have led here. */
+    idem_admin_read_start(api, visit, IDEM_READ_ANY_OPERATION);
 }

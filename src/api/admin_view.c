@@ -122,6 +122,12 @@ static const char *case_words(enum idem_case_kind kind)
         return "Nobody could say what became of it, and nothing that is safe to do is left.";
     case IDEM_CASE_NO_ROOM:
         return "It succeeded late, but its order number or its sum is taken.";
+    case IDEM_CASE_REVERSED:
+        return "It was done, and the provider has taken it back since.";
+    case IDEM_CASE_MISSING:
+        return "It is done here, and the provider's complete listing does not have it.";
+    case IDEM_CASE_DUPLICATE:
+        return "The provider's listing has it more than once: money may have moved twice.";
     case IDEM_CASE_NONE:
     case IDEM_CASE_KIND_COUNT:
         break;
@@ -171,10 +177,14 @@ static void entry_case_print(const struct idem_case *opened, struct idem_buf *bu
         add(buf, ",\"case\":null");
         return;
     }
-    add(buf, ",\"case\":{\"kind\":\"");
+    add_uid(buf, ",\"case\":{\"id\":", opened->id);
+    add(buf, ",\"kind\":\"");
     add(buf, idem_case_kind_name(opened->kind));
     idem_member_time(buf, "\",\"opened\":", opened->opened_us);
     idem_member_text(buf, ",\"detail\":", opened->detail);
+    idem_member_time(buf, ",\"decided\":", opened->decided_us);
+    idem_member_text(buf, ",\"decided_by\":", opened->decided_by);
+    idem_member_text(buf, ",\"decision\":", opened->decision);
     add(buf, "}");
 }
 
@@ -186,7 +196,7 @@ static void entry_print(const struct idem_entry *entry, int64_t now_us, struct i
         .acting = entry->lease_end_us > now_us,
         .due_us = entry->due_us,
         .send_count = entry->send_count,
-        .opened = entry->opened.kind,
+        .opened = entry->opened.decided_us == 0 ? entry->opened.kind : IDEM_CASE_NONE,
     };
     add_uid(buf, "{\"id\":", entry->id);
     idem_member_text(buf, ",\"principal\":", entry->principal);
@@ -209,7 +219,7 @@ static void entry_print(const struct idem_entry *entry, int64_t now_us, struct i
 }
 
 /* The end of a page: the cursor of the next one is the last row's. */
-static void next_page_print(bool more, int64_t last_row, struct idem_buf *buf)
+void idem_admin_next_page_print(bool more, int64_t last_row, struct idem_buf *buf)
 {
     if (!more) {
         add(buf, "],\"next\":null}\n");
@@ -223,13 +233,13 @@ static void next_page_print(bool more, int64_t last_row, struct idem_buf *buf)
 void idem_admin_list_print(const struct idem_read *read, int64_t now_us, struct idem_buf *buf)
 {
     int64_t last_row = 0;
-    add(buf, "{\"operations\":[");
+    add(buf, read->kind == IDEM_READ_CASES ? "{\"cases\":[" : "{\"operations\":[");
     for (size_t i = 0; i < read->entry_count; i++) {
         add(buf, i > 0 ? "," : "");
         entry_print(&read->entries[i], now_us, buf);
         last_row = read->entries[i].row;
     }
-    next_page_print(read->more, last_row, buf);
+    idem_admin_next_page_print(read->more, last_row, buf);
 }
 
 /* ---- one operation ---- */
@@ -427,5 +437,5 @@ void idem_admin_credentials_print(const struct idem_read *read,
         last_row = read->credentials[i].row;
         before = ",";
     }
-    next_page_print(read->more, last_row, buf);
+    idem_admin_next_page_print(read->more, last_row, buf);
 }

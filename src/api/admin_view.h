@@ -16,6 +16,9 @@
 #include "core/credential.h"
 #include "store/store.h"
 
+/* Ends the array of a page, and the page: the cursor of the next one is the last row's. */
+void idem_admin_next_page_print(bool more, int64_t last_row, struct idem_buf *buf);
+
 /* A page of entries. `now_us` (wall) tells whose lease lives. */
 void idem_admin_list_print(const struct idem_read *read, int64_t now_us, struct idem_buf *buf);
 

@@ -119,6 +119,9 @@ void idem_api_destroy(struct idem_api *api)
     free(api->canonical);
     free(api->own_summary.read);
     free(api->own_credentials.read);
+    free(api->page);
+    free(api->evidence);
+    free(api->callback_visits);
     free(api->admin_visits);
     free(api->reads);
     free((void *)api->free);
@@ -137,12 +140,16 @@ static enum idem_err memory_take(struct idem_api *api, struct idem_error *reterr
     api->own_credentials.read = calloc(1, sizeof(struct idem_read));
     api->own_summary.read = calloc(1, sizeof(struct idem_read));
     api->admin_visits = calloc(IDEM_ADMIN_VISITS, sizeof(*api->admin_visits));
+    api->callback_visits = calloc(IDEM_CALLBACK_VISITS, sizeof(*api->callback_visits));
+    api->evidence = calloc(1, sizeof(*api->evidence));
+    api->page = calloc(1, sizeof(*api->page));
     api->reads = calloc(options->reads_max, sizeof(*api->reads));
     api->free = (struct idem_visit **)calloc(options->requests_max, sizeof(struct idem_visit *));
     api->visits = calloc(options->requests_max, sizeof(*api->visits));
     if (api->free == NULL || api->canonical == NULL || api->metrics == NULL ||
         api->own_credentials.read == NULL || api->own_summary.read == NULL ||
-        api->admin_visits == NULL || api->reads == NULL || api->visits == NULL) {
+        api->admin_visits == NULL || api->callback_visits == NULL || api->evidence == NULL ||
+        api->page == NULL || api->reads == NULL || api->visits == NULL) {
         free(api->visits);
         api->visits = NULL;
         return idem_error_set(reterr, IDEM_E_SYSTEM, "no memory for %zu requests",
@@ -157,6 +164,9 @@ static enum idem_err memory_take(struct idem_api *api, struct idem_error *reterr
     }
     for (size_t i = 0; i < IDEM_ADMIN_VISITS; i++) {
         idem_list_push(&api->admin_free, &api->admin_visits[i].node);
+    }
+    for (size_t i = 0; i < IDEM_CALLBACK_VISITS; i++) {
+        idem_list_push(&api->callback_free, &api->callback_visits[i].node);
     }
     return IDEM_OK;
 }
@@ -249,6 +259,11 @@ static void visits_step(struct idem_api *api)
     struct idem_list_node *node;
     while ((node = idem_list_pop(&requests)) != NULL) {
         struct idem_request *request = IDEM_CONTAINER_OF(node, struct idem_request, node);
+        if (request->owner == IDEM_API_OWNER_OPERATOR) {
+            idem_admin_request_done(api,
+                                    IDEM_CONTAINER_OF(request, struct idem_admin_visit, request));
+            continue;
+        }
         idem_visit_request_done(api, IDEM_CONTAINER_OF(request, struct idem_visit, request));
     }
     while ((node = idem_list_pop(&reads)) != NULL) {
@@ -280,6 +295,8 @@ void idem_api_step(struct idem_api *api)
     idem_ready_step(api);
     visits_step(api);
     admin_step(api);
+    idem_callbacks_step(api);
+    idem_reconcile_step(api);
     idem_own_step(api);
 }
 
@@ -331,11 +348,13 @@ void idem_api_set_ready(struct idem_api *api, bool caught_up)
 void idem_api_drain(struct idem_api *api)
 {
     api->draining = true;
+    idem_reconcile_drain(api);
 }
 
 bool idem_api_idle(const struct idem_api *api)
 {
     return api->free_count == api->options.requests_max &&
-           api->admin_free.count == IDEM_ADMIN_VISITS && !api->own_credentials.running &&
+           api->admin_free.count == IDEM_ADMIN_VISITS &&
+           api->callback_free.count == IDEM_CALLBACK_VISITS && !api->own_credentials.running &&
            !api->own_summary.running;
 }

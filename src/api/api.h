@@ -32,13 +32,15 @@
 #include "core/rules.h"
 #include "engine/engine.h"
 #include "net/server.h"
+#include "provider/callback.h"
 
 struct idem_api;
 
 #define IDEM_API_SECRETS_MAX   4  /* Times two rules: IDEM_FINGERPRINTS_MAX. */
 #define IDEM_API_PROVIDERS_MAX 32 /* Of the rules. */
 
-#define IDEM_API_CONFIGURED_MAX 129 /* Credentials of the configuration, with bootstrap. */
+/* Credentials of the configuration, with bootstrap and the service's own. */
+#define IDEM_API_CONFIGURED_MAX 130
 
 /* "principal (label)": who did something. */
 #define IDEM_API_BY_MAX (IDEM_PRINCIPAL_MAX + IDEM_LABEL_MAX + 3)
@@ -73,6 +75,13 @@ struct idem_api_gauges {
     uint64_t reaper_removed;
     int64_t reaper_horizon_us;
     bool clock_apart;
+
+    /* struct idem_outbox_stats */
+    uint64_t outbox_delivered;
+    uint64_t outbox_failed;
+    uint64_t outbox_dead;
+    uint64_t outbox_gone;
+    uint64_t outbox_in_hand;
 
     /* struct idem_restore_stats */
     bool restored;
@@ -124,6 +133,9 @@ struct idem_api_options {
     const struct idem_secret *fingerprint_secrets; /* The first is the current one. */
     size_t fingerprint_secret_count;               /* 1 to IDEM_API_SECRETS_MAX. */
     bool scope_by_principal;                       /* A key is one key over all endpoints. */
+    struct idem_port *port;                        /* For listings; NULL: none. */
+    struct idem_callback_reader *callbacks;        /* NULL: no provider is listened to. */
+    bool webhooks_allow_http;                      /* Of a merchant's address; else https only. */
     struct idem_route_policy routes[IDEM_ENDPOINT_COUNT];
     size_t requests_max;    /* Merchants' exchanges inside the edge at once. */
     size_t reads_max;       /* Of these, how many ask the store for something; 0: 64. */

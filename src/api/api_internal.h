@@ -10,8 +10,10 @@
 #include "api/body.h"
 #include "api/credentials.h"
 #include "api/prefer.h"
+#include "api/reconcile.h"
 #include "api/reply.h"
 #include "api/route.h"
+#include "api/scope.h"
 #include "core/limits.h"
 
 /* Key, unescaped texts of one body and the last one that turned out too long. */
@@ -44,7 +46,22 @@ struct idem_visit {
     struct idem_request request;
 };
 
+/* Which struct a request is in. */
+enum idem_api_owner {
+    IDEM_API_OWNER_MERCHANT = 0,
+    IDEM_API_OWNER_OPERATOR
+};
+
 #define IDEM_ADMIN_VISITS 16
+
+/* A stray payment that an operator has given back: what is known once its case was read. */
+struct idem_stray {
+    struct idem_str principal; /* Whose it is. In the visit's memory. */
+    struct idem_scope scope;
+    int64_t intent_row;
+    struct idem_uid former_payment_id; /* The row that the operation had until now. */
+    enum idem_effect_kind kind;
+};
 
 /* An operator's exchange: at most a read, then a task, then a read of what became of it. */
 struct idem_admin_visit {
@@ -60,6 +77,19 @@ struct idem_admin_visit {
     char by[IDEM_API_BY_MAX];
     struct idem_task task;
     struct idem_read read;
+    struct idem_stray stray;     /* COMPENSATE */
+    struct idem_request request; /* Likewise, at last. */
+};
+
+#define IDEM_CALLBACK_VISITS 64
+
+/* A provider's event, until it is durable. */
+struct idem_callback_visit {
+    struct idem_list_node node; /* On the api's free list. */
+    struct idem_exchange *exchange;
+    bool gone; /* Nobody reads the reply. The exchange's owner points here. */
+    struct idem_callback callback;
+    struct idem_task task;
 };
 
 /* What the edge asks the store for by itself. */
@@ -92,6 +122,17 @@ struct idem_api {
     struct idem_list admin_free; /* Likewise. */
     struct idem_list admin_done_reads;
     struct idem_list admin_done_tasks;
+    struct idem_evidence_batch *evidence; /* reconcile.c */
+    struct idem_list evidence_done;
+    struct idem_listing_page *page; /* Likewise. */
+    struct idem_callback_visit *callback_visits;
+    struct idem_list callback_free; /* Likewise. */
+    struct idem_list callback_done;
+    uint64_t callbacks[IDEM_CALLBACK_VERDICT_COUNT]; /* As they were judged. */
+    uint64_t callbacks_crowded;                      /* Not judged, for want of a place. */
+    uint64_t callbacks_matched;                      /* Durable, and about an intent here. */
+    uint64_t callbacks_unmatched;                    /* Durable, and about none. */
+    uint64_t callbacks_not_durable;
     struct idem_api_refusal refusals[IDEM_NET_REFUSAL_COUNT];
 
     struct idem_acts acts; /* admin.c */
@@ -128,6 +169,15 @@ struct idem_api {
 /* visit.c: checks, names and submits, or answers at once. */
 void idem_visit_begin(struct idem_api *api, struct idem_exchange *exchange);
 
+/* visit.c: what (principal, endpoint, key) is called in the store and at the provider. */
+struct idem_scope_names idem_visit_names(struct idem_api *api,
+                                         struct idem_str principal,
+                                         enum idem_endpoint endpoint,
+                                         struct idem_str key);
+
+/* visit.c: all zero, but for the outcome's text memory. */
+void idem_visit_request_clear(struct idem_request *request);
+
 /* visit.c: the body as JSON; where all members are optional, no bytes mean no members. */
 bool idem_visit_body_parse(struct idem_api *api,
                            const struct idem_net_request *request,
@@ -159,6 +209,17 @@ void idem_admin_begin(struct idem_api *api,
                       const struct idem_route *route);
 void idem_admin_read_done(struct idem_api *api, struct idem_admin_visit *visit);
 void idem_admin_task_done(struct idem_api *api, struct idem_admin_visit *visit);
+void idem_admin_request_done(struct idem_api *api, struct idem_admin_visit *visit);
+
+/* callback.c: a provider's event; then the replies to those that are durable. */
+void idem_callback_begin(struct idem_api *api,
+                         struct idem_exchange *exchange,
+                         const struct idem_route *route);
+void idem_callbacks_step(struct idem_api *api);
+
+/* reconcile.c: pages of listings, and evidence, that have come to their end. */
+void idem_reconcile_step(struct idem_api *api);
+void idem_reconcile_drain(struct idem_api *api);
 
 /* own.c: what the edge asks the store for by itself. */
 void idem_own_step(struct idem_api *api);

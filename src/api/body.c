@@ -32,6 +32,10 @@ enum member {
     MEMBER_SECRET,
     MEMBER_PROVIDERS,
     MEMBER_LABEL,
+    MEMBER_URL,
+    MEMBER_TYPES,
+    MEMBER_GENERATION,
+    MEMBER_WEBHOOK,
     MEMBER_COUNT
 };
 
@@ -59,6 +63,7 @@ struct member_rule {
 #define NAMES_MAX         (IDEM_GRANTS_MAX / (IDEM_ENTRY_MAX + 1))
 #define VERDICT_MAX       16
 #define ROLE_MAX          16
+#define GENERATION_MAX    9 /* Digits: below 2^32. */
 
 static const struct member_rule rules[MEMBER_COUNT] = {
     [MEMBER_ORDER_NO] = RULE("order_no", FORM_VISIBLE, IDEM_ORDER_NO_MAX),
@@ -79,6 +84,10 @@ static const struct member_rule rules[MEMBER_COUNT] = {
     [MEMBER_SECRET] = RULE("secret_sha256", FORM_VISIBLE, (size_t)2 * IDEM_DIGEST_SIZE),
     [MEMBER_PROVIDERS] = RULE("providers", FORM_NAMES, IDEM_ENTRY_MAX),
     [MEMBER_LABEL] = RULE("label", FORM_TEXT, IDEM_LABEL_MAX),
+    [MEMBER_URL] = RULE("url", FORM_VISIBLE, IDEM_WEBHOOK_URL_MAX),
+    [MEMBER_TYPES] = RULE("types", FORM_NAMES, IDEM_ENTRY_MAX),
+    [MEMBER_GENERATION] = RULE("generation", FORM_VISIBLE, GENERATION_MAX),
+    [MEMBER_WEBHOOK] = RULE("webhook", FORM_VISIBLE, IDEM_UID_TEXT_LEN),
 };
 
 #define BIT(member) (1U << (member))
@@ -110,6 +119,13 @@ static const struct shape credential_shape = {
     .required = BIT(MEMBER_PRINCIPAL) | BIT(MEMBER_ROLE) | BIT(MEMBER_SECRET),
     .optional = BIT(MEMBER_PROVIDERS) | BIT(MEMBER_LABEL),
 };
+
+static const struct shape webhook_shape = {
+    .required = BIT(MEMBER_PRINCIPAL) | BIT(MEMBER_URL),
+    .optional = BIT(MEMBER_TYPES),
+};
+static const struct shape generation_shape = { .required = BIT(MEMBER_GENERATION) };
+static const struct shape replay_shape = { .required = BIT(MEMBER_WEBHOOK) };
 
 struct values {
     struct idem_str text[MEMBER_COUNT]; /* data NULL: absent. */
@@ -466,7 +482,7 @@ bool idem_body_read_resolve(const struct idem_body *body,
     resolve->verdict = idem_verdict_from(values.text[MEMBER_VERDICT]);
     resolve->reason = values.text[MEMBER_REASON];
     resolve->reference = values.text[MEMBER_REFERENCE];
-    if (resolve->verdict == IDEM_VERDICT_NONE) {
+    if (resolve->verdict == IDEM_VERDICT_NONE || resolve->verdict == IDEM_VERDICT_STRAY) {
         return refuse(ret_fault, "\"verdict\" must be \"succeeded\", \"failed\" or \"noted\".");
     }
     bool amount = values.text[MEMBER_AMOUNT].data != NULL;
@@ -543,4 +559,66 @@ bool idem_body_read_credential(const struct idem_body *body,
     }
     return digest_read(values.text[MEMBER_SECRET], &row->secret_sha256) ||
            refuse(ret_fault, "\"secret_sha256\" must be 64 hexadecimal digits.");
+}
+
+/* Absent or empty: all of them but the operator's own. */
+static bool types_read(struct idem_str names, uint64_t *ret_types, struct idem_fault *ret_fault)
+{
+    uint64_t types = 0;
+    struct idem_str rest = names;
+    while (rest.len > 0) {
+        enum idem_message_type type = idem_message_type_from(idem_str_next(&rest, ' '));
+        if (type == IDEM_MESSAGE_NONE || type == IDEM_MESSAGE_TEST) {
+            return refuse(ret_fault, "\"types\" names a type of message that there is not.");
+        }
+        types |= UINT64_C(1) << type;
+    }
+    *ret_types = types != 0 ? types : (UINT64_C(1) << IDEM_MESSAGE_TEST) - 2;
+    return true;
+}
+
+bool idem_body_read_webhook(const struct idem_body *body,
+                            struct idem_buf *memory,
+                            struct idem_webhook *row,
+                            struct idem_fault *ret_fault)
+{
+    struct values values = { 0 };
+    if (!values_read(body, &webhook_shape, memory, &values, ret_fault)) {
+        return false;
+    }
+    row->principal = values.text[MEMBER_PRINCIPAL];
+    row->url = values.text[MEMBER_URL];
+    return types_read(values.text[MEMBER_TYPES], &row->types, ret_fault);
+}
+
+bool idem_body_read_generation(const struct idem_body *body,
+                               struct idem_buf *memory,
+                               uint32_t *ret_generation,
+                               struct idem_fault *ret_fault)
+{
+    struct values values = { 0 };
+    int64_t generation = 0;
+    if (!values_read(body, &generation_shape, memory, &values, ret_fault)) {
+        return false;
+    }
+    if (!idem_str_to_i64(values.text[MEMBER_GENERATION], &generation) || generation < 1) {
+        return refuse(ret_fault,
+                      "\"generation\" must be the number of the secret that is "
+                      "replaced, as a string.");
+    }
+    *ret_generation = (uint32_t)generation;
+    return true;
+}
+
+bool idem_body_read_webhook_id(const struct idem_body *body,
+                               struct idem_buf *memory,
+                               struct idem_uid *ret_id,
+                               struct idem_fault *ret_fault)
+{
+    struct values values = { 0 };
+    if (!values_read(body, &replay_shape, memory, &values, ret_fault)) {
+        return false;
+    }
+    return idem_uid_parse(values.text[MEMBER_WEBHOOK], ret_id) ||
+           refuse(ret_fault, "\"webhook\" must be the id of a webhook.");
 }

@@ -62,4 +62,25 @@ bool idem_body_read_credential(const struct idem_body *body,
                                struct idem_credential_row *row,
                                struct idem_fault *ret_fault) IDEM_MUST_CHECK;
 
+/*
+ * A webhook: docs/webhooks.md. The row's id is the caller's to fill. Whether its address may be
+ * posted to is not checked here.
+ */
+bool idem_body_read_webhook(const struct idem_body *body,
+                            struct idem_buf *memory,
+                            struct idem_webhook *row,
+                            struct idem_fault *ret_fault) IDEM_MUST_CHECK;
+
+/* {"generation": "1"}: which secret is replaced. */
+bool idem_body_read_generation(const struct idem_body *body,
+                               struct idem_buf *memory,
+                               uint32_t *ret_generation,
+                               struct idem_fault *ret_fault) IDEM_MUST_CHECK;
+
+/* {"webhook": "id"} */
+bool idem_body_read_webhook_id(const struct idem_body *body,
+                               struct idem_buf *memory,
+                               struct idem_uid *ret_id,
+                               struct idem_fault *ret_fault) IDEM_MUST_CHECK;
+
 #endif /* IDEM_API_BODY_H */

@@ -17,7 +17,7 @@
 
 #define FIXED_MAX 65536
 #define PROVIDER_MAX \
-    16384 /* 3 calls, each 16 bounds and 7 outcomes, a line of at most 150 bytes. */
+    16384 /* 3 calls, each 19 of time and 8 outcomes, and 13 of the budget: 94 of 150 bytes. */
 #define LABELS_MAX 160
 
 /* Bounds of a histogram: from 2^first to 2^last, as counts or as microseconds in seconds. */
@@ -158,6 +158,20 @@ static void program_print(const struct idem_api *api, struct idem_buf *buf)
           api->credentials.crowded);
 }
 
+static void outbox_print(const struct idem_api_gauges *gauges, struct idem_buf *buf)
+{
+    counter(buf, "idem_webhooks_delivered_total", "Posts that merchants took.",
+            gauges->outbox_delivered);
+    counter(buf, "idem_webhooks_failed_total", "Posts that they did not take.",
+            gauges->outbox_failed);
+    counter(buf, "idem_webhooks_dead_total", "Deliveries given up after the last attempt.",
+            gauges->outbox_dead);
+    counter(buf, "idem_webhooks_gone_total", "Webhooks disabled because they answered 410.",
+            gauges->outbox_gone);
+    gauge(buf, "idem_webhooks_in_hand", "Deliveries that are being posted.",
+          gauges->outbox_in_hand);
+}
+
 /* Known since the first summary; a moment after the start there is none. */
 static void store_print(struct idem_api *api, struct idem_buf *buf)
 {
@@ -179,6 +193,13 @@ static void store_print(struct idem_api *api, struct idem_buf *buf)
     gauge_seconds(buf, "idem_due_late_seconds", "How late the intent is that was due first.",
                   summary->oldest_due_us > 0 ? now_us - summary->oldest_due_us : 0);
     gauge(buf, "idem_cases_open", "Cases in front of a person.", (uint64_t)summary->cases_open);
+    gauge(buf, "idem_deliveries_pending", "Deliveries to webhooks that have not ended.",
+          (uint64_t)summary->deliveries_pending);
+    gauge(buf, "idem_deliveries_dead", "Deliveries that were given up.",
+          (uint64_t)summary->deliveries_dead);
+    gauge_seconds(buf, "idem_delivery_oldest_seconds",
+                  "Since when the oldest delivery is pending; 0: none is.",
+                  summary->oldest_delivery_us > 0 ? now_us - summary->oldest_delivery_us : 0);
     gauge(buf, "idem_stubs", "Effects of a restored copy's gap that no claim has met.",
           (uint64_t)summary->stubs);
     gauge(buf, "idem_store_bytes", "What the store takes on disk.", (uint64_t)summary->bytes);
@@ -296,6 +317,108 @@ static void providers_print(const struct idem_api *api, struct idem_buf *buf)
     }
 }
 
+/* What there is of an entry's budget; those of one name stand together. */
+enum budget_figure {
+    BUDGET_SENDS = 0,
+    BUDGET_RECOVERIES,
+    BUDGET_SENDS_MAX,
+    BUDGET_RECOVERIES_MAX,
+    BUDGET_CLAIMED,
+    BUDGET_UNCLAIMED,
+    BUDGET_RATE,
+    BUDGET_TOKENS,
+    BUDGET_PAUSE,
+    BUDGET_BREAKER,
+    BUDGET_OPENINGS,
+    BUDGET_DEFERRED,
+    BUDGET_TURNED_AWAY,
+    BUDGET_COUNT
+};
+
+struct budget_family {
+    const char *name;
+    const char *type;
+    const char *help;
+    const char *label; /* Empty: none. */
+};
+
+static const struct budget_family budget_families[BUDGET_COUNT] = {
+    [BUDGET_SENDS] = { "in_flight", "gauge", "Calls on the wire, or about to be.",
+                       ",use=\"send\"" },
+    [BUDGET_RECOVERIES] = { "in_flight", NULL, NULL, ",use=\"recovery\"" },
+    [BUDGET_SENDS_MAX] = { "in_flight_max", "gauge", "As many as may be; 0: no limit.",
+                           ",use=\"send\"" },
+    [BUDGET_RECOVERIES_MAX] = { "in_flight_max", NULL, NULL, ",use=\"recovery\"" },
+    [BUDGET_CLAIMED] = { "waiting", "gauge", "Who waits for a place on the wire.",
+                         ",stage=\"claimed\"" },
+    [BUDGET_UNCLAIMED] = { "waiting", NULL, NULL, ",stage=\"unclaimed\"" },
+    [BUDGET_RATE] = { "rate_max", "gauge", "Calls a second; 0: no limit.", "" },
+    [BUDGET_TOKENS] = { "rate_tokens", "gauge", "Calls that the rate allows now.", "" },
+    [BUDGET_PAUSE] = { "pause_milliseconds", "gauge", "How long it wishes to be left alone.", "" },
+    [BUDGET_BREAKER] = { "breaker", "gauge", "0: closed, 1: half open, 2: open.", "" },
+    [BUDGET_OPENINGS] = { "breaker_openings_total", "counter", "How often it has opened.", "" },
+    [BUDGET_DEFERRED] = { "deferred_total", "counter", "Claims that had to wait.", "" },
+    [BUDGET_TURNED_AWAY] = { "turned_away_total", "counter", "Requests refused unclaimed.", "" },
+};
+
+_Static_assert(IDEM_BREAKER_OPEN == 2, "the help text says so");
+
+static int64_t budget_value(const struct idem_budget_stats *stats, enum budget_figure figure)
+{
+    const int64_t values[BUDGET_COUNT] = {
+        [BUDGET_SENDS] = (int64_t)stats->sends,
+        [BUDGET_RECOVERIES] = (int64_t)stats->recoveries,
+        [BUDGET_SENDS_MAX] = stats->limits->sends_max,
+        [BUDGET_RECOVERIES_MAX] = stats->limits->recoveries_max,
+        [BUDGET_CLAIMED] = (int64_t)stats->waiting,
+        [BUDGET_UNCLAIMED] = (int64_t)stats->backlog,
+        [BUDGET_RATE] = stats->limits->rate_per_s,
+        [BUDGET_TOKENS] = stats->tokens,
+        [BUDGET_PAUSE] = stats->pause_us / IDEM_US_PER_MS,
+        [BUDGET_BREAKER] = stats->breaker,
+        [BUDGET_OPENINGS] = (int64_t)stats->openings,
+        [BUDGET_DEFERRED] = (int64_t)stats->deferred,
+        [BUDGET_TURNED_AWAY] = (int64_t)stats->turned_away,
+    };
+    return values[figure];
+}
+
+static void budgets_print(const struct idem_api *api, struct idem_buf *buf)
+{
+    const struct idem_rules *rules = api->options.rules;
+    for (enum budget_figure i = 0; i < BUDGET_COUNT && rules->provider_count > 0; i++) {
+        const struct budget_family *of = &budget_families[i];
+        if (of->help != NULL) {
+            idem_buf_printf(buf, "# HELP idem_provider_%s %s\n# TYPE idem_provider_%s %s\n",
+                            of->name, of->help, of->name, of->type);
+        }
+        for (size_t j = 0; j < rules->provider_count; j++) {
+            struct idem_budget_stats stats = idem_engine_budget_stats(api->options.engine, j);
+            struct idem_str entry = rules->providers[j].entry;
+            idem_buf_printf(buf, "idem_provider_%s{entry=\"%.*s\"%s} %lld\n", of->name,
+                            (int)entry.len, entry.data, of->label,
+                            (long long)budget_value(&stats, i));
+        }
+    }
+}
+
+static void callbacks_print(const struct idem_api *api, struct idem_buf *buf)
+{
+    family(buf, "idem_callbacks_total", "counter", "Events of providers, as they were judged.");
+    for (int i = 0; i < IDEM_CALLBACK_VERDICT_COUNT; i++) {
+        sample(buf, "idem_callbacks_total", "verdict",
+               idem_callback_verdict_name((enum idem_callback_verdict)i), api->callbacks[i]);
+    }
+    counter(buf, "idem_callbacks_crowded_total", "Not judged, for want of a place.",
+            api->callbacks_crowded);
+    counter(buf, "idem_callbacks_matched_total", "Durable, and about an operation here.",
+            api->callbacks_matched);
+    counter(buf, "idem_callbacks_unmatched_total", "Durable, and about none.",
+            api->callbacks_unmatched);
+    counter(buf, "idem_callbacks_later_total", "Not durable: the provider must say it again.",
+            api->callbacks_not_durable);
+}
+
 static const char *refusal_name(enum idem_net_refusal refusal)
 {
     switch (refusal) {
@@ -347,9 +470,12 @@ struct idem_str idem_metrics_print(struct idem_api *api)
     idem_buf_init(&buf, api->metrics, api->metrics_max);
     program_print(api, &buf);
     store_print(api, &buf);
+    outbox_print(&api->gauges, &buf);
     requests_print(api, &buf);
     batches_print(api, &buf);
     providers_print(api, &buf);
+    budgets_print(api, &buf);
+    callbacks_print(api, &buf);
     server_print(api, &buf);
     IDEM_ASSERT(!buf.full);
     return idem_buf_str(&buf);

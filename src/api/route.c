@@ -1,7 +1,8 @@
 /*
  * Paths match whole, segment by segment, after strict decoding; there is no trailing slash, no
  * empty segment, no dot segment, no encoded slash and no prefix match. `{id}` takes a UUID in its
- * printed form and nothing else, so `abandon` is never taken for one.
+ * printed form and nothing else, so `abandon` is never taken for one; `{name}` takes any segment
+ * that a provider entry's name could be.
  *
  * The path goes into the fingerprint as the table spells it: a request sent again with an id in
  * capitals, or with a needless %61, is the same request.
@@ -39,6 +40,7 @@ static const struct row rows[] = {
     ROW("GET", "/healthz", HEALTH, NONE),
     ROW("GET", "/readyz", READY, NONE),
     ROW("GET", "/metrics", METRICS, NONE),
+    ROW("POST", "/v1/callbacks/{name}", CALLBACK, NONE),
     ROW("GET", "/v1/admin/operations", ADMIN_LIST, NONE),
     ROW("GET", "/v1/admin/operations/{id}", ADMIN_OPERATION, NONE),
     ROW("POST", "/v1/admin/operations/{id}/resolve", ADMIN_RESOLVE, NONE),
@@ -50,16 +52,50 @@ static const struct row rows[] = {
     ROW("DELETE", "/v1/admin/credentials/{id}", ADMIN_CREDENTIAL_REVOKE, NONE),
     ROW("GET", "/v1/admin/restored", ADMIN_RESTORED, NONE),
     ROW("POST", "/v1/admin/restored/end", ADMIN_RESTORED_END, NONE),
+    ROW("GET", "/v1/admin/cases", ADMIN_CASES, NONE),
+    ROW("GET", "/v1/admin/cases/{id}", ADMIN_CASE, NONE),
+    ROW("POST", "/v1/admin/cases/{id}/resolve", ADMIN_CASE_RESOLVE, NONE),
+    ROW("POST", "/v1/admin/cases/{id}/compensate", ADMIN_CASE_COMPENSATE, NONE),
+    ROW("GET", "/v1/admin/webhooks", ADMIN_WEBHOOKS, NONE),
+    ROW("PUT", "/v1/admin/webhooks/{id}", ADMIN_WEBHOOK_PUT, NONE),
+    ROW("POST", "/v1/admin/webhooks/{id}/rotate", ADMIN_WEBHOOK_ROTATE, NONE),
+    ROW("POST", "/v1/admin/webhooks/{id}/disable", ADMIN_WEBHOOK_DISABLE, NONE),
+    ROW("POST", "/v1/admin/webhooks/{id}/enable", ADMIN_WEBHOOK_ENABLE, NONE),
+    ROW("POST", "/v1/admin/webhooks/{id}/test", ADMIN_WEBHOOK_TEST, NONE),
+    ROW("GET", "/v1/admin/deliveries", ADMIN_DELIVERIES, NONE),
+    ROW("POST", "/v1/admin/messages/{id}/replay", ADMIN_REPLAY, NONE),
+    ROW("GET", "/v1/admin/effects", ADMIN_EFFECTS, NONE),
+    ROW("GET", "/v1/admin/listings", ADMIN_LISTINGS, NONE),
+    ROW("POST", "/v1/admin/evidence", ADMIN_EVIDENCE, NONE),
 };
 
-/* True if the decoded path is this pattern; gives the id where the pattern has one. */
-static bool pattern_matches(struct idem_str pattern, struct idem_str path, struct idem_uid *ret_id)
+static const struct idem_str name_slot = { .data = "{name}", .len = 6 };
+
+static bool name_fits(struct idem_str segment)
+{
+    bool is_dots =
+        idem_str_equal(segment, IDEM_STR(".")) || idem_str_equal(segment, IDEM_STR(".."));
+    return segment.len > 0 && segment.len <= IDEM_ENTRY_MAX && !is_dots;
+}
+
+struct found {
+    struct idem_uid id;
+    struct idem_str name;
+};
+
+/* True if the decoded path is this pattern; gives id or name where the pattern has one. */
+static bool pattern_matches(struct idem_str pattern, struct idem_str path, struct found *found)
 {
     while (pattern.len > 0 && path.len > 0) {
         struct idem_str expected = idem_str_next(&pattern, '/');
         struct idem_str segment = idem_str_next(&path, '/');
-        bool same = idem_str_equal(expected, IDEM_STR("{id}")) ? idem_uid_parse(segment, ret_id)
-                                                               : idem_str_equal(expected, segment);
+        bool same = idem_str_equal(expected, segment);
+        if (idem_str_equal(expected, IDEM_STR("{id}"))) {
+            same = idem_uid_parse(segment, &found->id);
+        } else if (idem_str_equal(expected, name_slot)) {
+            same = name_fits(segment);
+            found->name = segment;
+        }
         if (!same) {
             return false;
         }
@@ -67,8 +103,8 @@ static bool pattern_matches(struct idem_str pattern, struct idem_str path, struc
     return pattern.len == 0 && path.len == 0;
 }
 
-/* Writes the pattern with the id in it. */
-static void path_print(const struct row *row, struct idem_route *route)
+/* Writes the pattern with the id or the name in it. */
+static void path_print(const struct row *row, struct idem_str name, struct idem_route *route)
 {
     struct idem_buf buf;
     idem_buf_init(&buf, route->path, sizeof(route->path));
@@ -78,6 +114,10 @@ static void path_print(const struct row *row, struct idem_route *route)
         idem_buf_add_char(&buf, '/');
         if (idem_str_equal(segment, IDEM_STR("{id}"))) {
             idem_uid_print(route->id, &buf);
+        } else if (idem_str_equal(segment, name_slot)) {
+            route->name_at = buf.len;
+            route->name_len = name.len;
+            idem_buf_add(&buf, name);
         } else {
             idem_buf_add(&buf, segment);
         }
@@ -98,8 +138,8 @@ static bool row_find(struct idem_str method,
                      struct idem_buf *allow)
 {
     for (size_t i = 0; i < IDEM_ARRAY_COUNT(rows); i++) {
-        struct idem_uid id = { 0 };
-        if (!pattern_matches(rows[i].pattern, path, &id)) {
+        struct found found = { .name = { .len = 0 } };
+        if (!pattern_matches(rows[i].pattern, path, &found)) {
             continue;
         }
         if (!idem_str_equal(rows[i].method, method)) {
@@ -109,9 +149,9 @@ static bool row_find(struct idem_str method,
         *ret_route = (struct idem_route){
             .kind = rows[i].kind,
             .endpoint = rows[i].endpoint,
-            .id = id,
+            .id = found.id,
         };
-        path_print(&rows[i], ret_route);
+        path_print(&rows[i], found.name, ret_route);
         return true;
     }
     return false;
@@ -161,4 +201,9 @@ bool idem_route_is_admin(enum idem_route_kind kind)
 struct idem_str idem_route_path(const struct idem_route *route)
 {
     return (struct idem_str){ .data = route->path, .len = route->path_len };
+}
+
+struct idem_str idem_route_name(const struct idem_route *route)
+{
+    return idem_str_slice(idem_route_path(route), route->name_at, route->name_len);
 }

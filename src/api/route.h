@@ -24,6 +24,7 @@ enum idem_route_kind {
     IDEM_ROUTE_HEALTH,
     IDEM_ROUTE_READY,
     IDEM_ROUTE_METRICS,
+    IDEM_ROUTE_CALLBACK, /* A provider's; its signature is its credential. */
     /* From here on for operators. */
     IDEM_ROUTE_ADMIN_LIST, /* GET ?state=&cursor= */
     IDEM_ROUTE_ADMIN_OPERATION,
@@ -36,6 +37,21 @@ enum idem_route_kind {
     IDEM_ROUTE_ADMIN_CREDENTIAL_REVOKE,
     IDEM_ROUTE_ADMIN_RESTORED,
     IDEM_ROUTE_ADMIN_RESTORED_END,
+    IDEM_ROUTE_ADMIN_CASES, /* GET ?state=&kind=&cursor= */
+    IDEM_ROUTE_ADMIN_CASE,
+    IDEM_ROUTE_ADMIN_CASE_RESOLVE,
+    IDEM_ROUTE_ADMIN_CASE_COMPENSATE,
+    IDEM_ROUTE_ADMIN_WEBHOOKS, /* GET ?cursor= */
+    IDEM_ROUTE_ADMIN_WEBHOOK_PUT,
+    IDEM_ROUTE_ADMIN_WEBHOOK_ROTATE,
+    IDEM_ROUTE_ADMIN_WEBHOOK_DISABLE,
+    IDEM_ROUTE_ADMIN_WEBHOOK_ENABLE,
+    IDEM_ROUTE_ADMIN_WEBHOOK_TEST,
+    IDEM_ROUTE_ADMIN_DELIVERIES, /* GET ?state=&webhook=&cursor= */
+    IDEM_ROUTE_ADMIN_REPLAY,
+    IDEM_ROUTE_ADMIN_EFFECTS,  /* GET ?provider=&from=&to=&cursor= */
+    IDEM_ROUTE_ADMIN_LISTINGS, /* Likewise. */
+    IDEM_ROUTE_ADMIN_EVIDENCE,
     IDEM_ROUTE_COUNT
 };
 
@@ -45,6 +61,8 @@ struct idem_route {
     enum idem_route_kind kind;
     enum idem_endpoint endpoint; /* KEYED. */
     struct idem_uid id;          /* Where the path has one. */
+    size_t name_at;              /* Likewise a provider entry's name: where it lies in `path`. */
+    size_t name_len;
     size_t path_len;
     char path[IDEM_ROUTE_PATH_MAX]; /* As the table spells it, the id in lower case. */
 };
@@ -62,5 +80,6 @@ bool idem_route_find(const struct idem_net_request *request,
 bool idem_route_is_admin(enum idem_route_kind kind);
 
 struct idem_str idem_route_path(const struct idem_route *route);
+struct idem_str idem_route_name(const struct idem_route *route);
 
 #endif /* IDEM_API_ROUTE_H */

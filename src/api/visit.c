@@ -98,21 +98,29 @@ static bool fingerprints_make(struct idem_api *api,
     return true;
 }
 
-static struct idem_scope_names names_make(struct idem_api *api,
-                                          const struct idem_visit *visit,
-                                          enum idem_endpoint endpoint)
+struct idem_scope_names idem_visit_names(struct idem_api *api,
+                                         struct idem_str principal,
+                                         enum idem_endpoint endpoint,
+                                         struct idem_str key)
 {
     const struct idem_scope_of of = {
-        .principal = idem_account_principal(visit->account),
+        .principal = principal,
         .endpoint =
             idem_str_from(api->options.scope_by_principal ? "" : idem_endpoint_name(endpoint)),
-        .key = visit->key,
+        .key = key,
     };
     return idem_scope_make(api->digester, api->options.effect_secret, &of);
 }
 
+static struct idem_scope_names names_make(struct idem_api *api,
+                                          const struct idem_visit *visit,
+                                          enum idem_endpoint endpoint)
+{
+    return idem_visit_names(api, idem_account_principal(visit->account), endpoint, visit->key);
+}
+
 /* All zero, but for the outcome's text memory: that is large, and written before it is read. */
-static void request_clear(struct idem_request *request)
+void idem_visit_request_clear(struct idem_request *request)
 {
     const size_t memory = offsetof(struct idem_request, outcome.memory);
     const size_t behind = memory + sizeof(request->outcome.memory);
@@ -127,7 +135,7 @@ static bool keyed_begin(struct idem_api *api,
 {
     const struct idem_route_policy *policy = &api->options.routes[visit->route.endpoint];
     visit->prefer = idem_prefer_read(request);
-    request_clear(&visit->request);
+    idem_visit_request_clear(&visit->request);
     visit->request.item.command.kind = IDEM_COMMAND_ACCEPT;
     visit->request.in_flight = policy->in_flight;
     visit->request.respond_async = visit->prefer.respond_async && !visit->prefer.wait;
@@ -163,7 +171,7 @@ static bool abandon_begin(struct idem_api *api,
                           const struct idem_net_request *request,
                           struct idem_fault *ret_fault)
 {
-    request_clear(&visit->request);
+    idem_visit_request_clear(&visit->request);
     visit->request.item.command.kind = IDEM_COMMAND_ABANDON;
     struct idem_abandon *abandon = &visit->request.item.command.abandon;
     if (!idem_query_check_empty(request->query, ret_fault) ||
@@ -289,6 +297,22 @@ static bool visit_begin(struct idem_api *api,
     case IDEM_ROUTE_ADMIN_CREDENTIAL_REVOKE:
     case IDEM_ROUTE_ADMIN_RESTORED:
     case IDEM_ROUTE_ADMIN_RESTORED_END:
+    case IDEM_ROUTE_ADMIN_CASES:
+    case IDEM_ROUTE_ADMIN_CASE:
+    case IDEM_ROUTE_ADMIN_CASE_RESOLVE:
+    case IDEM_ROUTE_ADMIN_CASE_COMPENSATE:
+    case IDEM_ROUTE_ADMIN_WEBHOOKS:
+    case IDEM_ROUTE_ADMIN_WEBHOOK_PUT:
+    case IDEM_ROUTE_ADMIN_WEBHOOK_ROTATE:
+    case IDEM_ROUTE_ADMIN_WEBHOOK_DISABLE:
+    case IDEM_ROUTE_ADMIN_WEBHOOK_ENABLE:
+    case IDEM_ROUTE_ADMIN_WEBHOOK_TEST:
+    case IDEM_ROUTE_ADMIN_DELIVERIES:
+    case IDEM_ROUTE_ADMIN_REPLAY:
+    case IDEM_ROUTE_ADMIN_EFFECTS:
+    case IDEM_ROUTE_ADMIN_LISTINGS:
+    case IDEM_ROUTE_ADMIN_EVIDENCE:
+    case IDEM_ROUTE_CALLBACK:
     case IDEM_ROUTE_NONE:
     case IDEM_ROUTE_COUNT:
         break;
@@ -509,6 +533,10 @@ void idem_visit_begin(struct idem_api *api, struct idem_exchange *exchange)
         return;
     }
     if (open_answer(api, exchange, route.kind)) {
+        return;
+    }
+    if (route.kind == IDEM_ROUTE_CALLBACK) {
+        idem_callback_begin(api, exchange, &route);
         return;
     }
     const struct idem_caller *caller = caller_find(api, exchange, &route);

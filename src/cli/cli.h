@@ -11,12 +11,16 @@
 
 #include "base/exit.h"
 
+enum idem_exit idem_cli_cases(int argc, char **argv);
 enum idem_exit idem_cli_credential(int argc, char **argv);
 enum idem_exit idem_cli_list(int argc, char **argv);
 enum idem_exit idem_cli_show(int argc, char **argv);
+enum idem_exit idem_cli_outbox(int argc, char **argv);
+enum idem_exit idem_cli_reconcile(int argc, char **argv);
 enum idem_exit idem_cli_send(int argc, char **argv);
 enum idem_exit idem_cli_resolve(int argc, char **argv);
 enum idem_exit idem_cli_erase(int argc, char **argv);
 enum idem_exit idem_cli_status(int argc, char **argv);
+enum idem_exit idem_cli_webhook(int argc, char **argv);
 
 #endif /* IDEM_CLI_CLI_H */

@@ -5,6 +5,7 @@
 #include "cli/command.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "base/bug.h"
 #include "base/uid.h"
@@ -81,6 +82,22 @@ enum idem_exit idem_command_line_run(int argc, char **argv, const struct idem_co
     return status;
 }
 
+enum idem_exit idem_command_verbs_run(int argc, char **argv, const struct idem_command_verbs *verbs)
+{
+    const char *word = argc > 1 ? argv[1] : "";
+    for (const struct idem_command_verb *verb = verbs->verbs; verb->name != NULL; verb++) {
+        if (strcmp(word, verb->name) == 0) {
+            return idem_command_line_run(argc - 1, argv + 1, &verb->line);
+        }
+    }
+    bool asked = strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
+    if (verbs->lists && !asked && (word[0] == '-' || word[0] == '\0')) {
+        return idem_command_line_run(argc, argv, &verbs->verbs[0].line);
+    }
+    bool printed = fputs(verbs->help, asked ? stdout : stderr) >= 0;
+    return asked && printed ? IDEM_EXIT_OK : IDEM_EXIT_USAGE;
+}
+
 bool idem_arguments_id(const char *id)
 {
     struct idem_uid uid;
@@ -105,4 +122,35 @@ bool idem_body_member(struct idem_buf *body, const char *name, const char *value
     idem_buf_printf(body, "%s\"%s\":", body->len > 1 ? "," : "", name);
     idem_json_add_string(body, idem_str_from(value));
     return true;
+}
+
+static bool byte_is_unreserved(char byte)
+{
+    return (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') ||
+           (byte >= '0' && byte <= '9') || (byte != '\0' && strchr("-._~", byte) != NULL);
+}
+
+void idem_path_member(struct idem_buf *path, const char *name, const char *value)
+{
+    if (value == NULL) {
+        return;
+    }
+    bool is_first = idem_str_find(idem_buf_str(path), '?') == path->len;
+    idem_buf_printf(path, "%c%s=", is_first ? '?' : '&', name);
+    for (const char *byte = value; *byte != '\0'; byte++) {
+        if (byte_is_unreserved(*byte)) {
+            idem_buf_add_char(path, *byte);
+        } else {
+            idem_buf_printf(path, "%%%02X", (unsigned)(unsigned char)*byte);
+        }
+    }
+}
+
+bool idem_path_end(struct idem_buf *path)
+{
+    idem_buf_add_char(path, '\0');
+    if (path->full) {
+        (void)fputs("idem: that is more text than the service takes\n", stderr);
+    }
+    return !path->full;
 }

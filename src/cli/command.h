@@ -5,6 +5,7 @@
 #define IDEM_CLI_COMMAND_H
 
 #include <getopt.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/exit.h"
@@ -33,6 +34,24 @@ struct idem_command_line {
 /* Reads the command line and runs; help goes to standard output, or with status 2 to the other. */
 enum idem_exit idem_command_line_run(int argc, char **argv, const struct idem_command_line *line);
 
+/* What `idem COMMAND VERB` does. */
+struct idem_command_verb {
+    const char *name;
+    struct idem_command_line line;
+};
+
+/* The verbs of one command; they share a help. */
+struct idem_command_verbs {
+    const struct idem_command_verb *verbs; /* Ends with a name NULL. */
+    const char *help;
+    bool lists; /* Without a verb it is the first one. */
+};
+
+/* Likewise for a command with verbs: runs the one that argv[1] names. */
+enum idem_exit idem_command_verbs_run(int argc,
+                                      char **argv,
+                                      const struct idem_command_verbs *verbs);
+
 /* The value of an option of its own, or NULL. */
 const char *idem_arguments_own(const struct idem_arguments *arguments, int option);
 
@@ -41,5 +60,11 @@ bool idem_arguments_id(const char *id);
 
 /* Appends `"name":"value"` to a request's body, if there is a value; false: it is not UTF-8. */
 bool idem_body_member(struct idem_buf *body, const char *name, const char *value);
+
+/* Appends `?name=value` or `&name=value` to a path, if there is a value; whatever bytes it has. */
+void idem_path_member(struct idem_buf *path, const char *name, const char *value);
+
+/* Ends the path as C text; false: it is longer than any that the service has, and it was said. */
+bool idem_path_end(struct idem_buf *path);
 
 #endif /* IDEM_CLI_COMMAND_H */

@@ -235,9 +235,9 @@ static enum idem_exit revoke_run(struct idem_session *session,
     return printf("%s revoked\n", arguments->word) < 0 ? IDEM_EXIT_OTHER : IDEM_EXIT_OK;
 }
 
-static enum idem_exit add(int argc, char **argv)
+enum idem_exit idem_cli_credential(int argc, char **argv)
 {
-    static const struct option options[] = {
+    static const struct option add_options[] = {
         { "principal", required_argument, NULL, OPTION_PRINCIPAL },
         { "role", required_argument, NULL, OPTION_ROLE },
         { "label", required_argument, NULL, OPTION_LABEL },
@@ -245,37 +245,13 @@ static enum idem_exit add(int argc, char **argv)
         IDEM_SESSION_OPTIONS,
         { NULL, 0, NULL, 0 },
     };
-    static const struct idem_command_line line = { options, help, add_run };
-    return idem_command_line_run(argc, argv, &line);
-}
-
-static enum idem_exit list(int argc, char **argv)
-{
     static const struct option options[] = { IDEM_SESSION_OPTIONS, { NULL, 0, NULL, 0 } };
-    static const struct idem_command_line line = { options, help, list_run };
-    return idem_command_line_run(argc, argv, &line);
-}
-
-static enum idem_exit revoke(int argc, char **argv)
-{
-    static const struct option options[] = { IDEM_SESSION_OPTIONS, { NULL, 0, NULL, 0 } };
-    static const struct idem_command_line line = { options, help, revoke_run };
-    return idem_command_line_run(argc, argv, &line);
-}
-
-enum idem_exit idem_cli_credential(int argc, char **argv)
-{
-    const char *verb = argc > 1 ? argv[1] : "";
-    if (strcmp(verb, "add") == 0) {
-        return add(argc - 1, argv + 1);
-    }
-    if (strcmp(verb, "list") == 0) {
-        return list(argc - 1, argv + 1);
-    }
-    if (strcmp(verb, "revoke") == 0) {
-        return revoke(argc - 1, argv + 1);
-    }
-    bool asked = strcmp(verb, "--help") == 0 || strcmp(verb, "-h") == 0;
-    bool printed = fputs(help, asked ? stdout : stderr) >= 0;
-    return asked && printed ? IDEM_EXIT_OK : IDEM_EXIT_USAGE;
+    static const struct idem_command_verb verbs[] = {
+        { "add", { add_options, help, add_run } },
+        { "list", { options, help, list_run } },
+        { "revoke", { options, help, revoke_run } },
+        { NULL, { NULL, NULL, NULL } },
+    };
+    static const struct idem_command_verbs credential = { verbs, help, false };
+    return idem_command_verbs_run(argc, argv, &credential);
 }

@@ -9,6 +9,8 @@
 #include "base/bug.h"
 #include "cli/cli.h"
 #include "cli/command.h"
+#include "cli/evidence.h"
+#include "cli/operation_view.h"
 #include "cli/pages.h"
 #include "cli/table.h"
 
@@ -36,15 +38,7 @@ static const char resolve_help[] =
     "\n"
     "A person's evidence about an operation whose outcome is not known. It is kept with who said\n"
     "it.\n"
-    "\n"
-    "      --verdict succeeded     the provider has it: also give --amount and --currency, as\n"
-    "                              read there\n"
-    "      --verdict failed        it did not happen; refused while it may still arrive\n"
-    "      --verdict noted         the record is right as it is: closes its cases\n"
-    "      --reason TEXT           where that was seen; at most 255 bytes\n"
-    "      --amount AMOUNT         such as 100.00\n"
-    "      --currency CODE         such as EUR\n"
-    "      --reference TEXT        the provider's transaction number\n" IDEM_SESSION_HELP;
+    "\n" IDEM_EVIDENCE_HELP IDEM_SESSION_HELP;
 
 static const char erase_help[] =
     "usage: idem erase OPERATION-ID --reason TEXT [OPTION...]\n"
@@ -59,43 +53,8 @@ static const char erase_help[] =
 enum {
     OPTION_STATE = IDEM_OPTION_OWN,
     OPTION_PAYMENT,
-    OPTION_VERDICT,
-    OPTION_REASON,
-    OPTION_AMOUNT,
-    OPTION_CURRENCY,
-    OPTION_REFERENCE
+    OPTION_REASON
 };
-
-/* An object's amount with its currency, or nothing. */
-static void money_add(struct idem_table_view *table, const struct idem_json *json, size_t object)
-{
-    size_t amount = idem_json_member(json, object, IDEM_STR("amount"));
-    size_t currency = idem_json_member(json, object, IDEM_STR("currency"));
-    if (amount == 0 || json->tokens[amount].kind != IDEM_JSON_STRING || currency == 0) {
-        idem_table_add(table, IDEM_STR(""));
-        return;
-    }
-    char memory[128];
-    struct idem_buf buf;
-    idem_buf_init(&buf, memory, sizeof(memory));
-    idem_buf_add(&buf, json->tokens[amount].raw); /* Digits and letters: no escapes. */
-    idem_buf_add_char(&buf, ' ');
-    idem_buf_add(&buf, json->tokens[currency].raw);
-    idem_table_add(table, buf.full ? IDEM_STR("") : idem_buf_str(&buf));
-}
-
-/* "ask the provider" and when, of the member "next". */
-static void next_add(struct idem_table_view *table, const struct idem_json *json, size_t object)
-{
-    size_t next = idem_json_member(json, object, IDEM_STR("next"));
-    if (next == 0 || json->tokens[next].kind != IDEM_JSON_OBJECT) {
-        idem_table_add(table, IDEM_STR(""));
-        idem_table_add(table, IDEM_STR(""));
-        return;
-    }
-    idem_table_add_member(table, json, next, "step");
-    idem_table_add_age(table, json, next, "at");
-}
 
 static void entry_add(struct idem_table_view *table, const struct idem_json *json, size_t entry)
 {
@@ -105,10 +64,10 @@ static void entry_add(struct idem_table_view *table, const struct idem_json *jso
     idem_table_add_age(table, json, entry, "created");
     idem_table_add_member(table, json, entry, "principal");
     idem_table_add_member(table, json, entry, "endpoint");
-    money_add(table, json, entry);
+    idem_operation_view_money(table, json, entry);
     idem_table_add_member(table, json, entry, "provider");
     idem_table_add_member(table, json, entry, "sends");
-    next_add(table, json, entry);
+    idem_operation_view_next(table, json, entry);
     idem_table_add_member(table, json, entry, "why");
 }
 
@@ -137,93 +96,6 @@ static enum idem_exit pages_print(struct idem_session *session, const char *path
 {
     static struct idem_table_view table;
     return idem_pages_walk(session, path, page_print, &table);
-}
-
-/* A section of one view: the elements of the array `name` as a table. */
-static enum idem_exit section_print(const struct idem_json *json,
-                                    const char *name,
-                                    const char *const *members)
-{
-    static struct idem_table_view table;
-    size_t list = idem_json_member(json, 0, idem_str_from(name));
-    if (list == 0 || json->tokens[list].kind != IDEM_JSON_ARRAY || json->tokens[list].count == 0) {
-        return IDEM_EXIT_OK;
-    }
-    idem_table_begin(&table, members);
-    size_t element = list + 1;
-    for (uint32_t i = 0; i < json->tokens[list].count; i++) {
-        idem_table_row(&table);
-        for (size_t j = 0; members[j] != NULL; j++) {
-            idem_table_add_member(&table, json, element, members[j]);
-        }
-        element = json->tokens[element].next;
-    }
-    if (printf("\n%s\n", name) < 0) {
-        return IDEM_EXIT_OTHER;
-    }
-    return idem_table_print(&table);
-}
-
-static void line_add(struct idem_table_view *table,
-                     const struct idem_json *json,
-                     size_t object,
-                     const char *name)
-{
-    size_t index = idem_json_member(json, object, idem_str_from(name));
-    if (index == 0 || json->tokens[index].kind == IDEM_JSON_NULL) {
-        return;
-    }
-    idem_table_row(table);
-    idem_table_add(table, idem_str_from(name));
-    idem_table_add_member(table, json, object, name);
-}
-
-static enum idem_exit operation_print(const struct idem_session *session)
-{
-    static const char *const lines[] = { "id",       "state",         "why",      "principal",
-                                         "endpoint", "payment",       "refund",   "created",
-                                         "updated",  "unknown_since", "finished", "expires",
-                                         NULL };
-    static const char *const effect_lines[] = { "kind",   "provider", "account",   "region",
-                                                "amount", "currency", "reference", NULL };
-    static const char *const attempts[] = {
-        "send", "epoch", "state", "granted", "not_after", NULL
-    };
-    static const char *const timeline[] = { "at", "kind", "cause", "send", "detail", NULL };
-    static const char *const cases[] = { "kind",       "opened",   "detail", "decided",
-                                         "decided_by", "decision", NULL };
-    static struct idem_table_view table;
-    const struct idem_json *json = &session->document;
-
-    idem_table_begin(&table, NULL);
-    for (size_t i = 0; lines[i] != NULL; i++) {
-        line_add(&table, json, 0, lines[i]);
-    }
-    idem_table_row(&table);
-    idem_table_add(&table, IDEM_STR("next"));
-    next_add(&table, json, 0);
-    size_t effect = idem_json_member(json, 0, IDEM_STR("effect"));
-    if (effect != 0 && json->tokens[effect].kind == IDEM_JSON_OBJECT) {
-        idem_table_row(&table);
-        idem_table_add(&table, IDEM_STR("effect"));
-        idem_table_add_member(&table, json, effect, "id");
-        for (size_t i = 0; effect_lines[i] != NULL; i++) {
-            line_add(&table, json, effect, effect_lines[i]);
-        }
-    }
-    enum idem_exit status = idem_table_print(&table);
-    if (status == IDEM_EXIT_OK) {
-        status = section_print(json, "attempts", attempts);
-    }
-    if (status == IDEM_EXIT_OK) {
-        status = section_print(json, "timeline", timeline);
-    }
-    return status == IDEM_EXIT_OK ? section_print(json, "cases", cases) : status;
-}
-
-static enum idem_exit operation_show(const struct idem_session *session)
-{
-    return session->json ? idem_session_print_json(session) : operation_print(session);
 }
 
 static enum idem_exit list_run(struct idem_session *session, const struct idem_arguments *arguments)
@@ -271,7 +143,7 @@ static enum idem_exit show_run(struct idem_session *session, const struct idem_a
     char path[PATH_MAX_LEN];
     (void)snprintf(path, sizeof(path), "/v1/admin/operations/%s", arguments->word); /* It fits. */
     enum idem_exit status = idem_session_ask(session, "GET", path, IDEM_STR(""));
-    return status == IDEM_EXIT_OK ? operation_show(session) : status;
+    return status == IDEM_EXIT_OK ? idem_operation_view_print(session) : status;
 }
 
 /* Posts the members to a verb of the operation; OK: its answer stands in the session. */
@@ -295,27 +167,18 @@ static enum idem_exit operation_post(struct idem_session *session,
 static enum idem_exit resolve_run(struct idem_session *session,
                                   const struct idem_arguments *arguments)
 {
-    const char *verdict = idem_arguments_own(arguments, OPTION_VERDICT);
-    const char *reason = idem_arguments_own(arguments, OPTION_REASON);
-    if (arguments->word == NULL || verdict == NULL || reason == NULL) {
-        (void)fputs(resolve_help, stderr);
-        return IDEM_EXIT_USAGE;
-    }
     char memory[IDEM_SESSION_BODY];
     struct idem_buf body;
     idem_buf_init(&body, memory, sizeof(memory));
-    idem_buf_add_char(&body, '{');
-    bool readable =
-        idem_body_member(&body, "verdict", verdict) && idem_body_member(&body, "reason", reason) &&
-        idem_body_member(&body, "amount", idem_arguments_own(arguments, OPTION_AMOUNT)) &&
-        idem_body_member(&body, "currency", idem_arguments_own(arguments, OPTION_CURRENCY)) &&
-        idem_body_member(&body, "reference", idem_arguments_own(arguments, OPTION_REFERENCE));
-    if (!readable) {
+    if (arguments->word == NULL || !idem_evidence_given(arguments)) {
+        (void)fputs(resolve_help, stderr);
         return IDEM_EXIT_USAGE;
     }
-    idem_buf_add_char(&body, '}');
+    if (!idem_evidence_body(arguments, &body)) {
+        return IDEM_EXIT_USAGE;
+    }
     enum idem_exit status = operation_post(session, arguments->word, "resolve", &body);
-    return status == IDEM_EXIT_OK ? operation_show(session) : status;
+    return status == IDEM_EXIT_OK ? idem_operation_view_print(session) : status;
 }
 
 static enum idem_exit erase_one(struct idem_session *session,
@@ -413,11 +276,7 @@ enum idem_exit idem_cli_show(int argc, char **argv)
 enum idem_exit idem_cli_resolve(int argc, char **argv)
 {
     static const struct option options[] = {
-        { "verdict", required_argument, NULL, OPTION_VERDICT },
-        { "reason", required_argument, NULL, OPTION_REASON },
-        { "amount", required_argument, NULL, OPTION_AMOUNT },
-        { "currency", required_argument, NULL, OPTION_CURRENCY },
-        { "reference", required_argument, NULL, OPTION_REFERENCE },
+        IDEM_EVIDENCE_OPTIONS,
         IDEM_SESSION_OPTIONS,
         { NULL, 0, NULL, 0 },
     };

@@ -28,6 +28,7 @@ const char *idem_outcome_kind_name(enum idem_outcome_kind kind)
         [IDEM_OUTCOME_PROCESSING] = "processing",
         [IDEM_OUTCOME_NOT_FOUND] = "not found",
         [IDEM_OUTCOME_CLOSED_UNPAID] = "closed, unpaid",
+        [IDEM_OUTCOME_REVERSED] = "reversed",
     };
     IDEM_ASSERT(kind < IDEM_OUTCOME_COUNT);
     return names[kind];
@@ -38,17 +39,16 @@ const char *idem_evidence_source_name(enum idem_evidence_source source)
     static const char *const names[IDEM_SOURCE_COUNT] = {
         [IDEM_SOURCE_NONE] = "none",       [IDEM_SOURCE_SEND] = "send",
         [IDEM_SOURCE_QUERY] = "query",     [IDEM_SOURCE_CLOSE] = "close",
-        [IDEM_SOURCE_LISTING] = "listing",
+        [IDEM_SOURCE_LISTING] = "listing", [IDEM_SOURCE_CALLBACK] = "callback",
     };
     IDEM_ASSERT(source < IDEM_SOURCE_COUNT);
     return names[source];
 }
 
 static const char *const verdict_names[IDEM_VERDICT_COUNT] = {
-    [IDEM_VERDICT_NONE] = "none",
-    [IDEM_VERDICT_SUCCEEDED] = "succeeded",
-    [IDEM_VERDICT_FAILED] = "failed",
-    [IDEM_VERDICT_NOTED] = "noted",
+    [IDEM_VERDICT_NONE] = "none",     [IDEM_VERDICT_SUCCEEDED] = "succeeded",
+    [IDEM_VERDICT_FAILED] = "failed", [IDEM_VERDICT_NOTED] = "noted",
+    [IDEM_VERDICT_STRAY] = "stray",
 };
 
 const char *idem_verdict_name(enum idem_verdict verdict)

@@ -17,6 +17,7 @@
 #include "core/intent.h"
 #include "core/payment.h"
 #include "core/stub.h"
+#include "core/webhook.h"
 
 #define IDEM_FINGERPRINTS_MAX 8
 
@@ -30,6 +31,8 @@ enum idem_command_kind {
     IDEM_COMMAND_REAP,       /* Retention: an answer, or a whole record, is forgotten. */
     IDEM_COMMAND_CREDENTIAL, /* A credential is added or revoked. */
     IDEM_COMMAND_MARK,       /* One of the store's own marks is moved. */
+    IDEM_COMMAND_WEBHOOK,    /* A merchant's webhook is added or changed. */
+    IDEM_COMMAND_DELIVERY,   /* Something became of a delivery. */
     IDEM_COMMAND_COUNT
 };
 
@@ -69,10 +72,11 @@ struct idem_accept {
 
 enum idem_evidence_source {
     IDEM_SOURCE_NONE = 0,
-    IDEM_SOURCE_SEND,    /* The answer to send `send_no`, or its silence. */
-    IDEM_SOURCE_QUERY,   /* The answer to a question by our id. */
-    IDEM_SOURCE_CLOSE,   /* The answer to a close. */
-    IDEM_SOURCE_LISTING, /* The provider's listing names it. Never an attempt's own. */
+    IDEM_SOURCE_SEND,     /* The answer to send `send_no`, or its silence. */
+    IDEM_SOURCE_QUERY,    /* The answer to a question by our id. */
+    IDEM_SOURCE_CLOSE,    /* The answer to a close. */
+    IDEM_SOURCE_LISTING,  /* The provider's listing names it. Never an attempt's own. */
+    IDEM_SOURCE_CALLBACK, /* The provider's own signed event. Likewise. */
     IDEM_SOURCE_COUNT
 };
 
@@ -86,6 +90,7 @@ enum idem_outcome_kind {
     IDEM_OUTCOME_PROCESSING,    /* The provider has it and does not know yet. */
     IDEM_OUTCOME_NOT_FOUND,     /* The provider knows no such id now. Queries only; never proof. */
     IDEM_OUTCOME_CLOSED_UNPAID, /* Final: closed, and nothing moved. */
+    IDEM_OUTCOME_REVERSED, /* It had succeeded, and the provider took it back by itself since. */
     IDEM_OUTCOME_COUNT
 };
 
@@ -106,11 +111,19 @@ struct idem_evidence {
     int64_t asked_us;       /* Wall time when the question left: "not found" speaks of then. */
     int64_t retry_after_us; /* The provider's wish; 0: none. */
 
-    /* Source LISTING: what else the provider says, for an effect that this store does not know. */
+    /*
+     * Sources LISTING and CALLBACK: what else the provider says. An order number that is not the
+     * payment's is another's. For LISTING the rest as well, for an effect that this store does not
+     * know.
+     */
     struct idem_str order_no;
     struct idem_str payment_effect_id; /* Of the payment it acted on; empty: it made one. */
     struct idem_scope payment_scope;   /* That id's scope; zeros: none. */
     int64_t happened_us;
+    bool again; /* LISTING: it names this effect more than once. */
+
+    /* Source CALLBACK: which event of the entry; the same one again changes nothing. */
+    struct idem_str event_id; /* At most IDEM_EVENT_ID_MAX. */
 };
 
 /* What a person says. The values are stored: append only. */
@@ -119,6 +132,7 @@ enum idem_verdict {
     IDEM_VERDICT_SUCCEEDED, /* It happened. Amount and currency must be the effect's. */
     IDEM_VERDICT_FAILED,    /* It did not happen, and cannot any more. */
     IDEM_VERDICT_NOTED,     /* The record is right as it is: closes its cases, changes nothing. */
+    IDEM_VERDICT_STRAY, /* It happened beside the books: a payment of its own, to be given back. */
     IDEM_VERDICT_COUNT
 };
 
@@ -131,6 +145,7 @@ struct idem_resolve {
     struct idem_str reference; /* The provider's transaction number; may be empty. */
     int64_t amount_minor;      /* SUCCEEDED: as the person read it at the provider. */
     struct idem_str currency;
+    struct idem_uid case_id; /* STRAY: which case; the id of the payment that is made, too. */
 };
 
 /* Retention. What expires after `horizon_us`, a time that can be trusted, is left alone. */
@@ -145,6 +160,7 @@ enum idem_mark_kind {
     IDEM_MARK_NONE = 0,
     IDEM_MARK_HORIZON,       /* How far retention trusts the clock; never goes back. */
     IDEM_MARK_RESTORED_OVER, /* What the restored copy had missed is known again. */
+    IDEM_MARK_SWEPT,         /* Events and messages before it are forgotten, some at a time. */
     IDEM_MARK_COUNT
 };
 
@@ -196,6 +212,7 @@ struct idem_command {
     struct idem_uid intent_id;
     struct idem_uid resource_id; /* Of a payment or refund that may be made. */
     struct idem_uid case_id;
+    struct idem_uid message_id; /* Of the first message; those after it count up its last byte. */
     uint64_t noise;
 
     bool slot; /* The engine holds a place on the wire for this command. */
@@ -207,6 +224,8 @@ struct idem_command {
     struct idem_reap reap;
     struct idem_mark mark;
     struct idem_credential_change credential;
+    struct idem_webhook_change webhook;
+    struct idem_delivery_change delivery;
 };
 
 /* The request's fingerprint under the record's rule and secret; NULL: it was not offered. */

@@ -8,6 +8,7 @@
 #include "core/decide_internal.h"
 
 #include "base/bug.h"
+#include "core/tell.h"
 
 static enum idem_cause cause_of(const struct idem_command *command)
 {
@@ -24,6 +25,8 @@ static enum idem_cause cause_of(const struct idem_command *command)
     case IDEM_COMMAND_RESOLVE:
     case IDEM_COMMAND_CREDENTIAL:
     case IDEM_COMMAND_MARK:
+    case IDEM_COMMAND_WEBHOOK:
+    case IDEM_COMMAND_DELIVERY:
         return IDEM_CAUSE_OPERATOR;
     case IDEM_COMMAND_NONE:
     case IDEM_COMMAND_COUNT:
@@ -77,6 +80,10 @@ void idem_decide(const struct idem_rules *rules,
     decision->stub = (struct idem_stub_write){ .write = IDEM_WRITE_NONE };
     decision->payment_stubs_applied = false;
     decision->credential = (struct idem_credential_write){ .write = IDEM_WRITE_NONE };
+    decision->inbox = (struct idem_inbox_write){ .write = IDEM_WRITE_NONE };
+    decision->message_count = 0;
+    decision->webhook = (struct idem_webhook_write){ .write = IDEM_WRITE_NONE };
+    decision->delivery = (struct idem_delivery_write){ .write = IDEM_WRITE_NONE };
     decision->mark = (struct idem_mark){ .kind = IDEM_MARK_NONE };
     decision->release = (struct idem_release){ .kind = IDEM_RELEASE_NONE };
     idem_buf_init(&decision->scratch, decision->scratch_memory, sizeof(decision->scratch_memory));
@@ -116,9 +123,16 @@ void idem_decide(const struct idem_rules *rules,
     case IDEM_COMMAND_MARK:
         idem_decide_mark(&turn);
         break;
+    case IDEM_COMMAND_WEBHOOK:
+        idem_decide_webhook(&turn);
+        break;
+    case IDEM_COMMAND_DELIVERY:
+        idem_decide_delivery(&turn);
+        break;
     case IDEM_COMMAND_NONE:
     case IDEM_COMMAND_COUNT:
         IDEM_UNREACHABLE();
     }
+    idem_tell(&turn);
     decision_check(command, decision);
 }

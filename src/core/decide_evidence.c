@@ -6,13 +6,19 @@
  *
  *   the provider's final word   about this effect id, entry, account, region, amount and
  *                               currency. It settles any intent that is not final, also one whose
- *                               attempt was superseded (P7), and contradicts one that is: history
- *                               stays, a case opens.
+ *                               attempt was superseded (P7). What is final meets it in
+ *                               decide_late.c.
  *   "not executed"              belongs to one send and only its own attempt may report it. The
  *                               intent is released only when every send is so proven; while one is
  *                               unresolved, another's refusal or "not executed" counts as silence.
  *   everything else             silence. Only the current attempt's silence moves the intent on, by
  *                               the recovery table; a late attempt's is noted and no more.
+ *
+ * An event of the provider's, a callback, is its word like an answer, and no attempt's: it settles,
+ * and what in it does not settle makes somebody ask soon. It stands in the inbox from the same
+ * commit on, so that it counts once; coming again it only counts itself, which is a write, so that
+ * the commit behind its reply proves something. Events come in any order: "taken back" says also
+ * that it was done, so the two leave the same behind, whichever comes first.
  *
  * The provider's number of a payment is kept as soon as its own send has learned it, whatever else
  * that send has learned: the next one goes on with that object, and questions name it.
@@ -36,6 +42,18 @@ static bool same_money(const struct idem_effect *effect, const struct idem_evide
     return idem_str_equal(effect->id, evidence->effect_id) &&
            effect->amount_minor == evidence->amount_minor &&
            idem_str_equal(effect->currency, evidence->currency);
+}
+
+/*
+ * The order number, where the provider says one, is that of the payment. A stray one has been given
+ * a number here that the provider does not know.
+ */
+static bool same_order(const struct idem_turn *turn)
+{
+    const struct idem_evidence *evidence = &turn->command->evidence;
+    const struct idem_payment *payment = &turn->facts->payment;
+    return evidence->order_no.len == 0 || payment->row == 0 || idem_payment_is_stray(payment) ||
+           idem_str_equal(evidence->order_no, payment->order_no);
 }
 
 /* The send that the evidence answers, if this attempt owns it; NULL otherwise. */
@@ -114,6 +132,30 @@ static void settle_refused(struct idem_turn *turn, struct idem_str code, struct 
     idem_settle_failure(turn, &details, code, turn->command->evidence.send_no);
 }
 
+/* Now, or when nobody may send any more: what was parked may still have a sender at work. */
+static int64_t free_at_us(const struct idem_turn *turn)
+{
+    int64_t at_us = turn->command->now_us;
+    for (size_t i = 0; i < turn->facts->send_count; i++) {
+        const struct idem_send *send = &turn->facts->sends[i];
+        if (idem_turn_send_is_open(turn, send) && send->not_after_us > at_us) {
+            at_us = send->not_after_us;
+        }
+    }
+    return at_us;
+}
+
+/* The provider has moved: if a question is planned, it need not wait for its time. */
+static void ask_soon(struct idem_turn *turn)
+{
+    const struct idem_intent *intent = turn->intent;
+    int64_t at_us = free_at_us(turn);
+    bool planned = intent->lease_end_us == 0 && intent->step == IDEM_STEP_ASK;
+    if (planned && intent->due_us > at_us) {
+        idem_turn_plan(turn, IDEM_STEP_ASK, at_us);
+    }
+}
+
 /* Nothing was learned, or nothing that settles: note it, and let the table say what follows. */
 static void silence(struct idem_turn *turn)
 {
@@ -121,9 +163,11 @@ static void silence(struct idem_turn *turn)
         [IDEM_SOURCE_SEND] = IDEM_EVENT_SEND_SILENT,
         [IDEM_SOURCE_QUERY] = IDEM_EVENT_ASK_ANSWERED,
         [IDEM_SOURCE_CLOSE] = IDEM_EVENT_CLOSE_ANSWERED,
+        [IDEM_SOURCE_CALLBACK] = IDEM_EVENT_NOTIFIED,
     };
     const struct idem_evidence *evidence = &turn->command->evidence;
     enum idem_event_kind kind = kinds[evidence->source];
+    IDEM_ASSERT(kind != IDEM_EVENT_NONE);
     if (evidence->source == IDEM_SOURCE_SEND && evidence->outcome == IDEM_OUTCOME_PROCESSING) {
         kind = IDEM_EVENT_SEND_PROCESSING;
     }
@@ -131,6 +175,10 @@ static void silence(struct idem_turn *turn)
     idem_turn_event_send(turn, kind, evidence->send_no,
                          idem_str_from(idem_outcome_kind_name(evidence->outcome)));
 
+    if (evidence->source == IDEM_SOURCE_CALLBACK) {
+        ask_soon(turn);
+        return;
+    }
     if (!idem_uid_equal(turn->facts->intent.token, evidence->token)) {
         return; /* Superseded: somebody else is on it. */
     }
@@ -242,7 +290,7 @@ static bool refusal_covers_open_sends(const struct idem_turn *turn)
 static void refused(struct idem_turn *turn)
 {
     const struct idem_evidence *evidence = &turn->command->evidence;
-    if (!refusal_is_ours(&turn->intent->effect, evidence)) {
+    if (!refusal_is_ours(&turn->intent->effect, evidence) || !same_order(turn)) {
         silence(turn);
         return;
     }
@@ -280,12 +328,22 @@ static void closed_unpaid(struct idem_turn *turn)
     silence(turn);
 }
 
+/* Done, and no room for it: whoever gives it back will need the provider's number of it. */
+static void park_without_room(struct idem_turn *turn)
+{
+    struct idem_effect *effect = &turn->intent->effect;
+    idem_turn_park(turn, IDEM_CASE_NO_ROOM, IDEM_STR("done after release, but there is no room"));
+    if (effect->reference.len == 0) {
+        effect->reference = turn->command->evidence.reference;
+    }
+}
+
 static void success(struct idem_turn *turn)
 {
     const struct idem_evidence *evidence = &turn->command->evidence;
-    if (!same_money(&turn->intent->effect, evidence)) {
+    if (!same_money(&turn->intent->effect, evidence) || !same_order(turn)) {
         idem_turn_park(turn, IDEM_CASE_MISMATCH,
-                       IDEM_STR("done, but another id, amount or currency"));
+                       IDEM_STR("done, but another id, amount, currency or order number"));
         return;
     }
     if (turn->facts->stub.row != 0) { /* As is known already: a person has it. */
@@ -296,12 +354,15 @@ static void success(struct idem_turn *turn)
         return;
     }
     if (!idem_settle_holds_reservation(turn)) { /* Parked after a release, and there was no room. */
-        idem_turn_park(turn, IDEM_CASE_NO_ROOM,
-                       IDEM_STR("done after release, but there is no room"));
+        park_without_room(turn);
         return;
     }
     resolve_send(turn, IDEM_SEND_ANSWERED);
     settle_success(turn);
+    if (evidence->again) {
+        idem_turn_case(turn, IDEM_CASE_DUPLICATE,
+                       IDEM_STR("the provider's listing has it more than once"));
+    }
 }
 
 /*
@@ -312,45 +373,17 @@ static void success_after_release(struct idem_turn *turn)
 {
     const struct idem_intent *intent = turn->intent;
     const struct idem_evidence *evidence = &turn->command->evidence;
-    if (!same_place(&intent->effect, evidence) || !same_money(&intent->effect, evidence)) {
+    if (!same_place(&intent->effect, evidence) || !same_money(&intent->effect, evidence) ||
+        !same_order(turn)) {
         idem_turn_park(turn, IDEM_CASE_MISMATCH,
-                       IDEM_STR("done elsewhere, or another id or amount"));
+                       IDEM_STR("done elsewhere, or another id, amount or order number"));
         return;
     }
     if (!idem_settle_make_room(turn)) {
-        idem_turn_park(turn, IDEM_CASE_NO_ROOM,
-                       IDEM_STR("done after release, but there is no room"));
+        park_without_room(turn);
         return;
     }
     settle_success(turn);
-}
-
-/* Evidence against a final state, or for it. History stays as it is. */
-static void after_the_end(struct idem_turn *turn)
-{
-    const struct idem_evidence *evidence = &turn->command->evidence;
-    bool succeeded = turn->intent->state == IDEM_INTENT_SUCCEEDED;
-    bool says_done = evidence->outcome == IDEM_OUTCOME_SUCCESS;
-    bool says_not =
-        evidence->source == IDEM_SOURCE_QUERY && (evidence->outcome == IDEM_OUTCOME_REFUSED_FINAL ||
-                                                  evidence->outcome == IDEM_OUTCOME_CLOSED_UNPAID);
-    bool other_money = !same_place(&turn->intent->effect, evidence) ||
-                       !same_money(&turn->intent->effect, evidence);
-    struct idem_str detail = { .len = 0 };
-    enum idem_case_kind kind = IDEM_CASE_CONTRADICTION;
-    if (succeeded && says_not) {
-        detail = IDEM_STR("the provider no longer knows it as done");
-    } else if (succeeded && says_done && other_money) {
-        detail = IDEM_STR("done once more, with another place, id, amount or currency");
-        kind = IDEM_CASE_MISMATCH;
-    } else if (!succeeded && says_done) {
-        detail = IDEM_STR("done at the provider after it failed here");
-    } else {
-        return;
-    }
-    idem_turn_write_intent(turn);
-    idem_turn_event_send(turn, IDEM_EVENT_CONTRADICTED, evidence->send_no, detail);
-    idem_turn_case(turn, kind, detail);
 }
 
 /* The send of a payment names the provider's number of it, and none is known yet. */
@@ -390,6 +423,9 @@ static void weigh(struct idem_turn *turn)
     case IDEM_OUTCOME_NOT_EXECUTED:
         not_executed(turn);
         return;
+    case IDEM_OUTCOME_REVERSED:
+        success(turn);
+        return;
     case IDEM_OUTCOME_UNKNOWN:
     case IDEM_OUTCOME_PROCESSING:
     case IDEM_OUTCOME_NOT_FOUND:
@@ -402,33 +438,68 @@ static void weigh(struct idem_turn *turn)
     IDEM_UNREACHABLE();
 }
 
+/* It came, and stands in the inbox: for the first time, or once more. */
+static void note_event(struct idem_turn *turn)
+{
+    const struct idem_evidence *evidence = &turn->command->evidence;
+    IDEM_ASSERT(evidence->event_id.len > 0);
+    IDEM_ASSERT(evidence->event_id.len <= IDEM_EVENT_ID_MAX);
+    turn->decision->inbox = (struct idem_inbox_write){
+        .write = turn->facts->event_seen ? IDEM_WRITE_UPDATE : IDEM_WRITE_INSERT,
+        .entry = evidence->entry,
+        .event_id = evidence->event_id,
+        .at_us = turn->command->now_us,
+        .known = turn->facts->intent.row != 0,
+    };
+}
+
+/* About an intent of ours, whatever its state. */
+static void learn(struct idem_turn *turn)
+{
+    const struct idem_evidence *evidence = &turn->command->evidence;
+    const struct idem_effect *effect = &turn->intent->effect;
+    bool says_done =
+        evidence->outcome == IDEM_OUTCOME_SUCCESS || evidence->outcome == IDEM_OUTCOME_REVERSED;
+    if (idem_intent_is_final(turn->intent->state)) {
+        idem_decide_late(turn, same_place(effect, evidence) && same_money(effect, evidence) &&
+                                   same_order(turn));
+        return;
+    }
+    if (evidence->source == IDEM_SOURCE_LISTING && !says_done) {
+        return; /* What a listing says beside what was done ends nothing: the provider is asked. */
+    }
+    if (turn->intent->state != IDEM_INTENT_RELEASED) {
+        weigh(turn);
+    } else if (says_done) {
+        success_after_release(turn);
+    }
+    if (evidence->outcome == IDEM_OUTCOME_REVERSED &&
+        turn->intent->state == IDEM_INTENT_SUCCEEDED) {
+        idem_decide_late(turn, true);
+    }
+}
+
 void idem_decide_evidence(struct idem_turn *turn)
 {
     const struct idem_evidence *evidence = &turn->command->evidence;
     IDEM_ASSERT(evidence->source > IDEM_SOURCE_NONE);
     IDEM_ASSERT(evidence->source < IDEM_SOURCE_COUNT);
-    if (idem_turn_repeat(turn)) {
+    bool is_event = evidence->source == IDEM_SOURCE_CALLBACK;
+    if (is_event && turn->command->restored && turn->facts->intent.row == 0) {
+        /* What this copy has missed is found by the listing; until then the provider keeps it. */
+        idem_turn_reply(turn, IDEM_PROBLEM_UNAVAILABLE, false);
         return;
     }
-    bool is_listed = evidence->source == IDEM_SOURCE_LISTING;
-    if (is_listed && evidence->outcome != IDEM_OUTCOME_SUCCESS) {
-        return; /* A listing names what was done; what it says beside that is not evidence. */
+    if (is_event) {
+        note_event(turn);
     }
-    if (turn->facts->intent.row == 0) {
-        if (is_listed) {
-            idem_decide_listed(turn);
-        }
-        return; /* About nothing of ours. */
-    }
-    if (idem_intent_is_final(turn->intent->state)) {
-        after_the_end(turn);
+    if (idem_turn_repeat(turn) || turn->facts->event_seen) {
         return;
     }
-    if (turn->intent->state == IDEM_INTENT_RELEASED) {
-        if (evidence->outcome == IDEM_OUTCOME_SUCCESS) {
-            success_after_release(turn);
-        }
-        return;
+    if (turn->facts->intent.row != 0) {
+        learn(turn);
+    } else if (evidence->source == IDEM_SOURCE_LISTING &&
+               evidence->outcome == IDEM_OUTCOME_SUCCESS) {
+        idem_decide_listed(turn);
     }
-    weigh(turn);
 }

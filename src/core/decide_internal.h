@@ -15,6 +15,12 @@ void idem_decide_reap(struct idem_turn *turn);
 void idem_decide_credential(struct idem_turn *turn);
 void idem_decide_mark(struct idem_turn *turn);
 
+/* Evidence about what is final; `same`: it names our place, id and money. */
+void idem_decide_late(struct idem_turn *turn, bool same);
+
+void idem_decide_webhook(struct idem_turn *turn);
+void idem_decide_delivery(struct idem_turn *turn);
+
 /*
  * A listing names an effect that has no record here: it becomes a stub. One that is a stub already,
  * also with its record parked, moves the sums if it has not.

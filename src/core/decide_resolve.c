@@ -11,6 +11,10 @@
  *              listing says so.
  *   NOTED      A final record is right as it is, whatever the case says. Nothing but cases changes.
  *              What is still parked cannot be noted away: it stays in front of a person (P9).
+ *   STRAY      It happened beside the books: a payment that failed here or has no room, and was
+ *              made at the provider all the same. It gets a payment row of its own, which holds
+ *              no merchant's order number, so that it can be given back by an ordinary refund or
+ *              cancel. Its id is that of the case: it is made once.
  *
  * A verdict that agrees with the end it has already brought is answered as before and writes
  * nothing; any other verdict about what is final is refused (P4).
@@ -72,6 +76,67 @@ static bool is_said_already(const struct idem_turn *turn)
            idem_str_equal(resolve->currency, intent->effect.currency) &&
            (resolve->reference.len == 0 ||
             idem_str_equal(resolve->reference, intent->effect.reference));
+}
+
+/* A case says that this payment was made, and its rows do not have it. */
+static bool is_stray(const struct idem_turn *turn)
+{
+    const struct idem_intent *intent = &turn->facts->intent;
+    uint32_t open = turn->facts->cases_open;
+    bool contradicted = intent->state == IDEM_INTENT_FAILED &&
+                        (open & (UINT32_C(1) << IDEM_CASE_CONTRADICTION)) != 0;
+    bool has_no_room =
+        intent->state == IDEM_INTENT_PARKED && (open & (UINT32_C(1) << IDEM_CASE_NO_ROOM)) != 0;
+    uint32_t reversed = UINT32_C(1) << IDEM_CASE_REVERSED; /* There is nothing to give back. */
+    bool was_reversed = ((open | turn->facts->cases_decided) & reversed) != 0;
+    /* FAILED: no case has made a row of it before. */
+    return (contradicted || has_no_room) && !was_reversed && turn->facts->stub.row == 0 &&
+           turn->facts->payment.state == IDEM_PAYMENT_FAILED &&
+           idem_effect_kind_makes_payment(intent->effect.kind);
+}
+
+/* On a row of its own, under a number that no merchant has given. */
+static void begin_stray_payment(struct idem_turn *turn)
+{
+    struct idem_buf *scratch = &turn->decision->scratch;
+    size_t from = scratch->len;
+    idem_buf_add(scratch, IDEM_STR(IDEM_STRAY_PREFIX));
+    idem_uid_print(turn->command->resolve.case_id, scratch);
+    idem_turn_renew_payment(turn);
+    turn->payment->id = turn->command->resolve.case_id;
+    turn->payment->order_no = text_since(scratch, from);
+    turn->intent->payment_id = turn->payment->id;
+    turn->intent->payment_row = turn->facts->intent.payment_row; /* Until the new one is put in. */
+}
+
+/* The provider's number as the person read it, or as it was known. */
+static struct idem_str reference(const struct idem_turn *turn)
+{
+    const struct idem_resolve *resolve = &turn->command->resolve;
+    return resolve->reference.len > 0 ? resolve->reference : turn->facts->intent.effect.reference;
+}
+
+static void say_stray(struct idem_turn *turn)
+{
+    const struct idem_payment *payment = &turn->facts->payment;
+    if (payment->row != 0 && idem_uid_equal(payment->id, turn->command->resolve.case_id)) {
+        refuse(turn, IDEM_PROBLEM_NONE); /* It was made before. */
+        return;
+    }
+    if (!is_stray(turn)) {
+        refuse(turn, IDEM_PROBLEM_STATE_CONFLICT);
+        return;
+    }
+    idem_turn_write_intent(turn);
+    begin_stray_payment(turn);
+    if (turn->intent->state == IDEM_INTENT_PARKED) {
+        idem_settle_success(turn, reference(turn), 0, IDEM_STR("operator"));
+    } else {
+        idem_payment_made(turn->payment);
+        turn->payment->reference = reference(turn);
+        idem_turn_payment_moved(turn, IDEM_PAYMENT_PENDING);
+    }
+    put_on_record(turn);
 }
 
 static void about_final(struct idem_turn *turn)
@@ -149,13 +214,6 @@ static void say_failed(struct idem_turn *turn)
     put_on_record(turn);
 }
 
-/* The provider's number as the person read it, or as it was known. */
-static struct idem_str reference(const struct idem_turn *turn)
-{
-    const struct idem_resolve *resolve = &turn->command->resolve;
-    return resolve->reference.len > 0 ? resolve->reference : turn->facts->intent.effect.reference;
-}
-
 /* False: the rows have no room for it, and nothing changed. */
 static bool settle(struct idem_turn *turn, struct idem_str how)
 {
@@ -206,11 +264,16 @@ void idem_decide_resolve(struct idem_turn *turn)
     IDEM_ASSERT(resolve->reason.len > 0);
     IDEM_ASSERT(resolve->reason.len <= IDEM_REASON_MAX);
     IDEM_ASSERT(resolve->asked_us > 0);
+    IDEM_ASSERT(resolve->verdict != IDEM_VERDICT_STRAY || !idem_uid_is_zero(resolve->case_id));
     if (idem_turn_repeat(turn)) {
         return;
     }
     if (turn->facts->intent.row == 0) {
         refuse(turn, IDEM_PROBLEM_NOT_FOUND);
+        return;
+    }
+    if (resolve->verdict == IDEM_VERDICT_STRAY) {
+        say_stray(turn);
         return;
     }
     if (idem_intent_is_final(turn->facts->intent.state)) {
@@ -228,6 +291,7 @@ void idem_decide_resolve(struct idem_turn *turn)
         refuse(turn, IDEM_PROBLEM_STATE_CONFLICT);
         return;
     case IDEM_VERDICT_NONE:
+    case IDEM_VERDICT_STRAY:
     case IDEM_VERDICT_COUNT:
         break;
     }

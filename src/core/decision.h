@@ -18,6 +18,7 @@
 #include "core/intent.h"
 #include "core/payment.h"
 #include "core/rules.h"
+#include "core/webhook.h"
 
 /*
  * Rows read for a decision, in the transaction that will write it. row == 0 means absent.
@@ -42,7 +43,13 @@
  *                 it is RELEASED, acts on; oldest first; more than IDEM_PAYMENT_STUBS_MAX:
  *                 payment_stubs_full
  *   cases_open    bit 1 << kind for every kind of which the intent has an open case. Read for REAP,
- *                 and for evidence about what is final
+ *                 RESOLVE, and for evidence about what is final; for these also cases_decided:
+ *                 likewise of those that were decided
+ *   event_seen    for evidence of source CALLBACK: this event of the entry came before
+ *   listened      the principal (of the intent, of the request, else of `payment`) has a webhook
+ *                 that is not disabled, so there is somebody to tell
+ *   webhook       by id, for WEBHOOK and DELIVERY; webhook_count: how many its principal has
+ *   delivery      by message and webhook, for DELIVERY
  *   credential    by id, for CREDENTIAL; secret_taken: another row, revoked or not, has its secret
  *
  * RELEASED means here also: PARKED without a reservation (problem NOT_EXECUTED).
@@ -67,8 +74,14 @@ struct idem_facts {
     size_t payment_stub_count;
     bool payment_stubs_full;
     uint32_t cases_open;
+    uint32_t cases_decided;
+    bool event_seen;
+    bool listened;
     struct idem_credential_row credential;
     bool secret_taken;
+    struct idem_webhook webhook;
+    size_t webhook_count;
+    struct idem_delivery delivery;
 };
 
 enum idem_write {
@@ -109,6 +122,25 @@ struct idem_credential_write {
     struct idem_credential_row row;
 };
 
+struct idem_webhook_write {
+    enum idem_write write;
+    struct idem_webhook row;
+};
+
+struct idem_delivery_write {
+    enum idem_write write; /* UPDATE. */
+    struct idem_delivery row;
+};
+
+/* An event of a provider's, in the inbox of what came: (entry, event id) is unique. */
+struct idem_inbox_write {
+    enum idem_write write; /* INSERT; UPDATE: it came once more. */
+    struct idem_str entry;
+    struct idem_str event_id;
+    int64_t at_us;
+    bool known; /* It was about an intent of ours. */
+};
+
 #define IDEM_SEND_WRITES_MAX 2
 
 enum idem_release_kind {
@@ -147,12 +179,18 @@ struct idem_decision {
     struct idem_stub_write stub;
     bool payment_stubs_applied; /* All that act on the payment this intent makes are marked. */
     struct idem_credential_write credential;
+    struct idem_inbox_write inbox;
+    /* Each to all webhooks of its principal that want it; TEST: to `webhook` alone. */
+    struct idem_message messages[IDEM_MESSAGES_STEP_MAX];
+    size_t message_count;
+    struct idem_webhook_write webhook;
+    struct idem_delivery_write delivery;
     struct idem_mark mark; /* kind NONE: none. */
     struct idem_release release;
 
     /* Text that the decision made: rendered answers, encoded requests. Rows borrow from it. */
     struct idem_buf scratch;
-    char scratch_memory[IDEM_REQUEST_MAX + IDEM_ANSWER_MAX + 2048];
+    char scratch_memory[IDEM_REQUEST_MAX + IDEM_ANSWER_MAX + IDEM_MESSAGE_DATA_MAX + 4096];
 };
 
 /*

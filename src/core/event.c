@@ -34,6 +34,8 @@ const char *idem_event_kind_name(enum idem_event_kind kind)
         [IDEM_EVENT_EXPIRED] = "expired",
         [IDEM_EVENT_FOUND] = "found",
         [IDEM_EVENT_TRACED] = "traced",
+        [IDEM_EVENT_NOTIFIED] = "notified",
+        [IDEM_EVENT_REVERSED] = "reversed",
     };
     IDEM_ASSERT(kind < IDEM_EVENT_KIND_COUNT);
     return names[kind];
@@ -58,6 +60,9 @@ const char *idem_case_kind_name(enum idem_case_kind kind)
         [IDEM_CASE_CONTRADICTION] = "contradiction",
         [IDEM_CASE_UNRESOLVED] = "unresolved",
         [IDEM_CASE_NO_ROOM] = "no-room",
+        [IDEM_CASE_REVERSED] = "reversed",
+        [IDEM_CASE_MISSING] = "missing",
+        [IDEM_CASE_DUPLICATE] = "duplicate",
     };
     IDEM_ASSERT(kind < IDEM_CASE_KIND_COUNT);
     return names[kind];

@@ -37,6 +37,8 @@ enum idem_event_kind {
     IDEM_EVENT_EXPIRED,  /* The answer is forgotten; detail: who asked, or empty. */
     IDEM_EVENT_FOUND,    /* Done before this copy was restored; the provider listed it. */
     IDEM_EVENT_TRACED,   /* detail: the claiming request's traceparent. */
+    IDEM_EVENT_NOTIFIED, /* A provider's event; detail: what it said. */
+    IDEM_EVENT_REVERSED, /* The provider took back what it had done; detail: how much. */
     IDEM_EVENT_KIND_COUNT
 };
 
@@ -66,6 +68,9 @@ enum idem_case_kind {
     IDEM_CASE_CONTRADICTION, /* The provider's word against a final state here. */
     IDEM_CASE_UNRESOLVED,    /* Asked long enough, or nothing left that is safe to do. */
     IDEM_CASE_NO_ROOM,       /* Late success, but the order number or the sum is taken. */
+    IDEM_CASE_REVERSED,      /* Done, and taken back by the provider since. */
+    IDEM_CASE_MISSING,       /* Done here, and a complete listing of its time does not have it. */
+    IDEM_CASE_DUPLICATE,     /* The provider's listing has it more than once. */
     IDEM_CASE_KIND_COUNT
 };
 

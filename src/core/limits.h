@@ -21,6 +21,7 @@
 #define IDEM_MESSAGE_MAX     255
 #define IDEM_REASON_MAX      255  /* Why a person did something. */
 #define IDEM_LABEL_MAX       64   /* What a credential is for. */
+#define IDEM_EVENT_ID_MAX    128  /* The provider's name of an event of its own. */
 #define IDEM_GRANTS_MAX      1056 /* A credential's provider entries as text. */
 #define IDEM_TRACE_MAX       55   /* A traceparent of version 00. */
 #define IDEM_EFFECT_ID_LEN   27

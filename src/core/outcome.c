@@ -25,11 +25,18 @@ static void keep_text(struct idem_outcome *outcome)
     IDEM_ASSERT(!kept->full); /* The limits of limits.h add up to less than the memory here. */
 }
 
+static bool is_replay(const struct idem_delivery_write *write)
+{
+    return write->write != IDEM_WRITE_NONE && write->row.state == IDEM_DELIVERY_PENDING &&
+           write->row.attempts == 0;
+}
+
 void idem_outcome_take(struct idem_outcome *outcome, const struct idem_decision *decision)
 {
     outcome->release = decision->release;
     outcome->intent = decision->intent.row;
     outcome->opened = decision->opened.kind;
+    outcome->to_post = decision->message_count > 0 || is_replay(&decision->delivery);
     outcome->parked = false;
     for (size_t i = 0; i < decision->event_count; i++) {
         outcome->parked = outcome->parked || decision->events[i].kind == IDEM_EVENT_PARKED;
@@ -44,5 +51,6 @@ void idem_outcome_copy(struct idem_outcome *outcome, const struct idem_outcome *
     outcome->intent = from->intent;
     outcome->parked = from->parked;
     outcome->opened = from->opened;
+    outcome->to_post = from->to_post;
     keep_text(outcome);
 }

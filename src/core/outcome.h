@@ -21,6 +21,7 @@ struct idem_outcome {
     struct idem_intent intent;
     bool parked;                /* By this command. */
     enum idem_case_kind opened; /* Likewise; NONE: no case. */
+    bool to_post;               /* Likewise: messages, or a delivery that is replayed. */
     struct idem_buf kept;
     char memory[IDEM_OUTCOME_MEMORY_MAX];
 };

@@ -6,6 +6,9 @@
  *      |                  \--canceled--> CANCELED                             refunded
  *      \--failed--> FAILED                               PARTIALLY_REFUNDED --> REFUNDED
  *
+ *   what the provider takes back by itself: AUTHORIZED --expired--> EXPIRED; a capture or a refund
+ *   that is reversed lowers its sum, and the state follows back.
+ *
  * After every change the state of a live payment is computed from its sums by state_from_sums(), so
  * that sums and state cannot disagree. A reservation (pending sums, canceling) is taken before the
  * provider is asked and turned into a sum or returned by the outcome; while the outcome is unknown
@@ -26,6 +29,16 @@ bool idem_payment_holds_order(enum idem_payment_state state)
 {
     return state != IDEM_PAYMENT_NONE && state != IDEM_PAYMENT_FAILED &&
            state != IDEM_PAYMENT_CANCELED;
+}
+
+bool idem_payment_is_stray(const struct idem_payment *payment)
+{
+    char memory[64];
+    struct idem_buf number;
+    idem_buf_init(&number, memory, sizeof(memory));
+    idem_buf_add(&number, IDEM_STR(IDEM_STRAY_PREFIX));
+    idem_uid_print(payment->id, &number);
+    return idem_str_equal(idem_buf_str(&number), payment->order_no);
 }
 
 int64_t idem_payment_capturable(const struct idem_payment *payment)
@@ -218,6 +231,41 @@ void idem_payment_refund_returned(struct idem_payment *payment, int64_t amount_m
 {
     IDEM_ASSERT(payment->refund_pending_minor >= amount_minor);
     payment->refund_pending_minor -= amount_minor;
+    idem_payment_check(payment);
+}
+
+bool idem_payment_expired(struct idem_payment *payment)
+{
+    int64_t left_minor = idem_payment_capturable(payment);
+    if (left_minor == 0) {
+        return false;
+    }
+    payment->released_minor += left_minor;
+    if (payment->captured_minor == 0 && payment->capture_pending_minor == 0) {
+        payment->state = IDEM_PAYMENT_EXPIRED;
+    } else if (payment->captured_minor > 0) {
+        payment->state = state_from_sums(payment);
+    }
+    idem_payment_check(payment);
+    return true;
+}
+
+bool idem_payment_capture_reversed(struct idem_payment *payment, int64_t amount_minor)
+{
+    if (idem_payment_refundable(payment) < amount_minor) {
+        return false;
+    }
+    payment->captured_minor -= amount_minor;
+    payment->state = state_from_sums(payment);
+    idem_payment_check(payment);
+    return true;
+}
+
+void idem_payment_refund_reversed(struct idem_payment *payment, int64_t amount_minor)
+{
+    IDEM_ASSERT(payment->refunded_minor >= amount_minor);
+    payment->refunded_minor -= amount_minor;
+    payment->state = state_from_sums(payment);
     idem_payment_check(payment);
 }
 

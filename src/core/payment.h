@@ -110,6 +110,10 @@ enum idem_refusal {
 /* True while the order number belongs to this payment: every state but FAILED and CANCELED. */
 bool idem_payment_holds_order(enum idem_payment_state state);
 
+/* The order number of a payment that a case has made: "case-" and its own id. */
+#define IDEM_STRAY_PREFIX "case-"
+bool idem_payment_is_stray(const struct idem_payment *payment);
+
 /* What is left to capture, or to refund, beside everything pending. */
 int64_t idem_payment_capturable(const struct idem_payment *payment);
 int64_t idem_payment_refundable(const struct idem_payment *payment);
@@ -135,6 +139,14 @@ void idem_payment_failed(struct idem_payment *payment);
 void idem_payment_capture_returned(struct idem_payment *payment, int64_t amount_minor);
 void idem_payment_cancel_returned(struct idem_payment *payment);
 void idem_payment_refund_returned(struct idem_payment *payment, int64_t amount_minor);
+
+/*
+ * What the provider took back by itself, after it had succeeded. `expired`: what is left of the
+ * authorization cannot be captured any more. False: there is no such money here, nothing changed.
+ */
+bool idem_payment_expired(struct idem_payment *payment);
+bool idem_payment_capture_reversed(struct idem_payment *payment, int64_t amount_minor);
+void idem_payment_refund_reversed(struct idem_payment *payment, int64_t amount_minor);
 
 const char *idem_payment_state_name(enum idem_payment_state state); /* "pending" ... */
 const char *idem_refund_state_name(enum idem_refund_state state);

@@ -40,6 +40,28 @@ struct idem_capability {
 
 struct idem_effect_order;
 
+/* When unknown outcomes of sends pile up, first sends stop for a while (docs/operations.md). */
+struct idem_breaker_rules {
+    uint32_t unknown_min;     /* So many in the window open it; 0: there is no breaker ... */
+    uint32_t unknown_percent; /* ... if they are at least so much of all that ended in it. */
+    int64_t window_us;
+    int64_t open_us; /* Then a few are let through, to see. */
+    uint32_t probes; /* So many at once; so many answers close it. */
+};
+
+/*
+ * How much of what all entries share one may take. A first send is one that nothing unresolved
+ * stands before; all others, and questions, bring certainty, and only the workers make them. Zeros:
+ * no limit. No decision depends on these: they say when, never what.
+ */
+struct idem_provider_limits {
+    uint32_t sends_max;      /* First sends on the wire at once. */
+    uint32_t recoveries_max; /* Calls of workers at once; of these at most half are sends. */
+    uint32_t rate_per_s;     /* Calls; only first sends wait for it. */
+    int64_t pause_max_us;    /* First sends pause as the provider wishes, but not longer. */
+    struct idem_breaker_rules breaker;
+};
+
 /* One configured provider entry. */
 struct idem_provider_rules {
     struct idem_str entry;
@@ -47,9 +69,11 @@ struct idem_provider_rules {
     struct idem_str region;
     enum idem_partial_capture partial_capture;
     bool listing;               /* What happened can be listed by time. */
+    bool comparing;             /* Some of it can, which is good for comparing only. */
     int64_t request_timeout_us; /* One call, from connecting to the last byte of the answer. */
     int64_t settle_us; /* After send_not_after plus the timeout, how long until it is seen. */
     struct idem_capability capability[IDEM_EFFECT_KIND_COUNT];
+    struct idem_provider_limits limits;
 
     /*
      * Appends the request as it will be stored and sent, without credentials. Pure: the same effect

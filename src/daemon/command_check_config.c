@@ -13,6 +13,7 @@
 #include "base/bug.h"
 #include "daemon/commands.h"
 #include "daemon/config.h"
+#include "daemon/config_group.h"
 #include "daemon/settings.h"
 
 #define CHOICES_LEN_MAX 256

@@ -13,6 +13,7 @@
 #include "base/attr.h"
 #include "base/bug.h"
 #include "base/clock.h"
+#include "base/private_file.h"
 #include "daemon/commands.h"
 #include "daemon/config.h"
 #include "daemon/log.h"
@@ -23,6 +24,12 @@ static const char help[] =
     "\n"
     "  -l, --listen ADDRESS:PORT  where; an address of this machine (default 127.0.0.1:8081)\n"
     "      --ledger PATH          keep the ledger in this file (default: memory only)\n"
+    "      --callback-url [PROFILE=]URL\n"
+    "                             tell what happened there, of one profile or of all that have no\n"
+    "                             address of their own; may be given again\n"
+    "      --callback-secret-file FILE\n"
+    "                             what is told is signed with its first line; a second one signs\n"
+    "                             as well\n"
     "  -h, --help                 this text\n"
     "\n"
     "Profiles are paths: /dedup /lagging /closing /plain /blind. What goes wrong is said by the\n"
@@ -32,6 +39,9 @@ static const char help[] =
 struct options {
     const char *listen;
     const char *ledger;
+    const char *callback_urls[IDEM_PROFILE_COUNT]; /* NONE: of all that have none of their own. */
+    const char *secret_files[IDEM_SANDBOX_SECRETS_MAX];
+    size_t secret_count;
     bool help;
 };
 
@@ -41,31 +51,86 @@ struct bank {
     uv_signal_t signals[2];
     struct idem_clock clock;
     struct idem_sandbox *sandbox;
+    char secrets[IDEM_SANDBOX_SECRETS_MAX][IDEM_SECRET_WORD_MAX];
 };
+
+/* "PROFILE=URL" or "URL"; an address has no '=' before its "://". */
+static bool url_take(const char *text, struct options *options)
+{
+    struct idem_str url = idem_str_from(text);
+    enum idem_sandbox_profile profile = IDEM_PROFILE_NONE;
+
+    if (strncmp(text, "http://", 7) != 0 && strncmp(text, "https://", 8) != 0) {
+        profile = idem_sandbox_profile_find(idem_str_next(&url, '='));
+        if (profile == IDEM_PROFILE_NONE || url.len == 0) {
+            return false;
+        }
+    }
+    options->callback_urls[profile] = url.data; /* Terminated, as the argument is. */
+    return true;
+}
+
+static bool secret_take(const char *file, struct options *options)
+{
+    if (options->secret_count == IDEM_SANDBOX_SECRETS_MAX) {
+        return false;
+    }
+    options->secret_files[options->secret_count] = file;
+    options->secret_count += 1;
+    return true;
+}
+
+/* One option that is not help; false: it cannot be understood. */
+static bool option_take(int letter, const char *argument, struct options *options)
+{
+    switch (letter) {
+    case 'l':
+        options->listen = argument;
+        return true;
+    case 'L':
+        options->ledger = argument;
+        return true;
+    case 'u':
+        return url_take(argument, options);
+    case 's':
+        return secret_take(argument, options);
+    default:
+        return false;
+    }
+}
+
+/* Whoever is told must be able to know who speaks. */
+static bool callbacks_fit(const struct options *options)
+{
+    for (size_t i = 0; i < IDEM_PROFILE_COUNT; i++) {
+        if (options->callback_urls[i] != NULL && options->secret_count == 0) {
+            return false;
+        }
+    }
+    return true;
+}
 
 static bool options_parse(int argc, char **argv, struct options *ret_options)
 {
     static const struct option long_options[] = {
         { "listen", required_argument, NULL, 'l' },
         { "ledger", required_argument, NULL, 'L' },
+        { "callback-url", required_argument, NULL, 'u' },
+        { "callback-secret-file", required_argument, NULL, 's' },
         { "help", no_argument, NULL, 'h' },
         { NULL, 0, NULL, 0 },
     };
     struct options options = { .listen = "127.0.0.1:8081" };
     int letter;
     while ((letter = getopt_long(argc, argv, "l:h", long_options, NULL)) != -1) {
-        if (letter == 'l') {
-            options.listen = optarg;
-        } else if (letter == 'L') {
-            options.ledger = optarg;
-        } else if (letter == 'h') {
+        if (letter == 'h') {
             options.help = true;
-        } else {
+        } else if (!option_take(letter, optarg, &options)) {
             return false;
         }
     }
     *ret_options = options;
-    return optind == argc;
+    return optind == argc && callbacks_fit(&options);
 }
 
 static void on_signal(uv_signal_t *handle, int number)
@@ -90,6 +155,25 @@ static void signals_start(struct bank *bank)
     }
 }
 
+static enum idem_err callbacks_fill(struct bank *bank,
+                                    const struct options *options,
+                                    struct idem_sandbox_options *sandbox,
+                                    struct idem_error *reterr)
+{
+    enum idem_err err = IDEM_OK;
+
+    for (size_t i = IDEM_PROFILE_NONE + 1; i < IDEM_PROFILE_COUNT; i++) {
+        const char *own = options->callback_urls[i];
+        sandbox->callback_urls[i] = own != NULL ? own : options->callback_urls[IDEM_PROFILE_NONE];
+    }
+    for (size_t i = 0; err == IDEM_OK && i < options->secret_count; i++) {
+        err = idem_secret_word(options->secret_files[i], NULL, bank->secrets[i], reterr);
+        sandbox->callback_secrets[i] = bank->secrets[i];
+    }
+    sandbox->callback_secret_count = options->secret_count;
+    return err;
+}
+
 static enum idem_exit bank_run(struct bank *bank, const struct options *options)
 {
     char host[64];
@@ -107,6 +191,10 @@ static enum idem_exit bank_run(struct bank *bank, const struct options *options)
         .clock = &bank->clock,
     };
     struct idem_error error;
+    if (callbacks_fill(bank, options, &sandbox, &error) != IDEM_OK) {
+        idem_log(IDEM_LOG_ERROR, "cannot-start", &IDEM_LOG_TEXT("error", error.text), 1);
+        return IDEM_EXIT_START;
+    }
     if (idem_sandbox_open(&sandbox, &bank->sandbox, &error) != IDEM_OK) {
         idem_log(IDEM_LOG_ERROR, "cannot-start", &IDEM_LOG_TEXT("error", error.text), 1);
         return IDEM_EXIT_START;

@@ -18,8 +18,11 @@
 #include "base/attr.h"
 #include "base/bug.h"
 #include "base/clock.h"
+#include "daemon/config_group.h"
 #include "daemon/demo.h"
 #include "daemon/settings.h"
+#include "engine/bucket.h"
+#include "outbox/outbox.h"
 #include "store/postgres/postgres.h"
 
 #define TEXT_MEMORY_MAX ((size_t)2 * IDEM_CONFIG_FILE_MAX)
@@ -122,6 +125,16 @@ static enum idem_err ignored_read(struct idem_settings *settings,
     return texts_read(settings, list, limits, route->ignored, &route->ignored_count);
 }
 
+static enum idem_err callback_secrets_read(struct idem_settings *settings,
+                                           const config_setting_t *list,
+                                           void *target)
+{
+    struct idem_config_provider *provider = target;
+    struct idem_setting limits = { .min = IDEM_CONFIG_CALLBACK_MAX, .max = PATH_LEN_MAX };
+    return texts_read(settings, list, limits, provider->callback_secrets,
+                      &provider->callback_secret_count);
+}
+
 static const struct idem_setting credential_table[] = {
     TEXT(idem_config_credential, principal, "principal", IDEM_PRINCIPAL_MAX),
     { .name = "secret_sha256",
@@ -216,12 +229,45 @@ static enum idem_err capabilities_read(struct idem_settings *settings,
     return err;
 }
 
+static const struct idem_setting breaker_table[] = {
+    NUMBER(idem_config_breaker, unknowns, "unknowns", 0, 1000000, 1),
+    NUMBER(idem_config_breaker, percent, "percent", 1, 100, 1),
+    NUMBER(idem_config_breaker, window_us, "window_s", 1, 86400, IDEM_US_PER_SECOND),
+    NUMBER(idem_config_breaker, open_us, "open_s", 1, 86400, IDEM_US_PER_SECOND),
+    NUMBER(idem_config_breaker, probes, "probes", 1, 4096, 1),
+    END,
+};
+
+static enum idem_err breaker_read(struct idem_settings *settings,
+                                  const config_setting_t *group,
+                                  void *target)
+{
+    struct idem_config_provider *provider = target;
+    return idem_settings_group(settings, group, breaker_table, &provider->breaker);
+}
+
+static const struct idem_setting reconciliation_table[] = {
+    NUMBER(idem_config_reconciliation, every_us, "every_s", 0, SECONDS_MAX, IDEM_US_PER_SECOND),
+    NUMBER(idem_config_reconciliation, lag_us, "lag_s", 0, SECONDS_MAX, IDEM_US_PER_SECOND),
+    NUMBER(idem_config_reconciliation, grace_us, "grace_s", 0, SECONDS_MAX, IDEM_US_PER_SECOND),
+    END,
+};
+
+static enum idem_err reconciliation_read(struct idem_settings *settings,
+                                         const config_setting_t *group,
+                                         void *target)
+{
+    struct idem_config_provider *provider = target;
+    return idem_settings_group(settings, group, reconciliation_table, &provider->reconciliation);
+}
+
 static const struct idem_setting provider_table[] = {
     TEXT(idem_config_provider, entry, "entry", IDEM_ENTRY_MAX),
     CHOICE(idem_config_provider, adapter, "adapter", adapter_names),
     TEXT(idem_config_provider, base_url, "base_url", URL_MAX),
     TEXT(idem_config_provider, credential_file, "credential_file", PATH_LEN_MAX),
     TEXT(idem_config_provider, credential_env, "credential_env", 128),
+    LIST("callback_secrets", callback_secrets_read),
     TEXT(idem_config_provider, account, "account", IDEM_ACCOUNT_MAX),
     TEXT(idem_config_provider, region, "region", IDEM_REGION_MAX),
     NUMBER(idem_config_provider,
@@ -231,8 +277,18 @@ static const struct idem_setting provider_table[] = {
            TIMEOUT_MS_MAX,
            IDEM_US_PER_MS),
     NUMBER(idem_config_provider, settle_us, "settle_ms", 0, SECONDS_MAX, IDEM_US_PER_MS),
+    NUMBER(idem_config_provider, concurrency, "concurrency", 0, 4096, 1),
+    NUMBER(idem_config_provider, rate_per_s, "rate_per_s", 0, IDEM_BUCKET_RATE_MAX, 1),
+    NUMBER(idem_config_provider,
+           retry_after_max_us,
+           "retry_after_max_s",
+           0,
+           86400,
+           IDEM_US_PER_SECOND),
+    GROUP("breaker", breaker_read),
     CHOICE(idem_config_provider, partial_capture, "partial_capture", partial_names),
     FLAG(idem_config_provider, listing, "listing"),
+    GROUP("reconciliation", reconciliation_read),
     GROUP("capabilities", capabilities_read),
     END,
 };
@@ -253,6 +309,14 @@ static enum idem_err providers_read(struct idem_settings *settings,
             .region = "",
             .request_timeout_us = 20 * IDEM_US_PER_SECOND,
             .settle_us = 60 * IDEM_US_PER_SECOND,
+            .retry_after_max_us = 300 * IDEM_US_PER_SECOND,
+            .breaker = { .unknowns = 50,
+                         .percent = 50,
+                         .window_us = 60 * IDEM_US_PER_SECOND,
+                         .open_us = 15 * IDEM_US_PER_SECOND,
+                         .probes = 3 },
+            .reconciliation = { .lag_us = 3600 * IDEM_US_PER_SECOND,
+                                .grace_us = 3600 * IDEM_US_PER_SECOND },
         };
         err = idem_settings_group(settings, group, provider_table, provider);
         config->provider_count = i + 1;
@@ -345,6 +409,24 @@ static enum idem_err timings_read(struct idem_settings *settings,
     return idem_settings_group(settings, group, timings_table, target);
 }
 
+#define WEBHOOK(member, text, least, most, unit) \
+    NUMBER(idem_config, webhooks.member, text, least, most, unit)
+
+static const struct idem_setting webhooks_table[] = {
+    FLAG(idem_config, webhooks.allow_private, "allow_private"),
+    FLAG(idem_config, webhooks.allow_http, "allow_http"),
+    WEBHOOK(deliveries_max, "deliveries_max", 1, IDEM_OUTBOX_POSTS_MAX, 1),
+    WEBHOOK(keep_us, "keep_days", 7, DAYS_MAX, IDEM_US_PER_DAY),
+    END,
+};
+
+static enum idem_err webhooks_read(struct idem_settings *settings,
+                                   const config_setting_t *group,
+                                   void *target)
+{
+    return idem_settings_group(settings, group, webhooks_table, target);
+}
+
 static const struct idem_setting root_table[] = {
     TEXT(idem_config, listen, "listen", 63),
     FLAG(idem_config, insecure, "insecure"),
@@ -364,6 +446,7 @@ static const struct idem_setting root_table[] = {
     LIST("routes", routes_read),
     GROUP("limits", limits_read),
     GROUP("timings", timings_read),
+    GROUP("webhooks", webhooks_read),
     END,
 };
 
@@ -376,10 +459,13 @@ bool idem_config_group(const struct idem_config *config,
         { "", root_table, config },
         { "credentials.", credential_table, &config->credentials[0] },
         { "providers.", provider_table, provider },
+        { "providers.breaker.", breaker_table, &provider->breaker },
+        { "providers.reconciliation.", reconciliation_table, &provider->reconciliation },
         { "providers.capabilities.", capabilities_table, &provider->capability[1] },
         { "routes.", route_table, &config->routes[0] },
         { "limits.", limits_table, config },
         { "timings.", timings_table, config },
+        { "webhooks.", webhooks_table, config },
     };
     if (index >= IDEM_ARRAY_COUNT(groups)) {
         return false;
@@ -433,6 +519,7 @@ enum idem_err idem_config_create(struct idem_config **ret_config, struct idem_er
                      .write_us = 20 * IDEM_US_PER_SECOND,
                      .store_wait_us = database.wait_us,
                      .instance_silence_us = database.silence_us },
+        .webhooks = { .deliveries_max = 32, .keep_us = 60 * IDEM_US_PER_DAY },
         .memory = memory,
     };
     *ret_config = config;

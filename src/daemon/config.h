@@ -25,6 +25,7 @@
 #define IDEM_CONFIG_PROVIDERS_MAX   32
 #define IDEM_CONFIG_ROUTES_MAX      (IDEM_ENDPOINT_COUNT - 1)
 #define IDEM_CONFIG_IGNORED_MAX     16
+#define IDEM_CONFIG_CALLBACK_MAX    4 /* Secrets of one entry's callbacks. */
 
 enum idem_config_role {
     IDEM_CONFIG_MERCHANT = 0,
@@ -70,6 +71,21 @@ struct idem_config_credential {
     size_t provider_count;
 };
 
+struct idem_config_breaker {
+    int64_t unknowns; /* 0: there is none. */
+    int64_t percent;
+    int64_t window_us;
+    int64_t open_us;
+    int64_t probes;
+};
+
+/* When the service reconciles an entry by itself. */
+struct idem_config_reconciliation {
+    int64_t every_us; /* The length of a period; 0: never. */
+    int64_t lag_us;   /* How long after its end. */
+    int64_t grace_us;
+};
+
 struct idem_config_provider {
     unsigned line;
     const char *entry;
@@ -77,12 +93,19 @@ struct idem_config_provider {
     const char *base_url;        /* NULL: the adapter's own. */
     const char *credential_file; /* At most one of the two; neither: no credential is sent. */
     const char *credential_env;
+    struct idem_str callback_secrets[IDEM_CONFIG_CALLBACK_MAX]; /* "file:PATH" or "env:NAME". */
+    size_t callback_secret_count;
     const char *account;
     const char *region;
     int64_t request_timeout_us;
     int64_t settle_us;
+    int64_t concurrency; /* 0: half of limits.sends, or all of it if no other entry is there. */
+    int64_t rate_per_s;  /* 0: no limit. */
+    int64_t retry_after_max_us;
+    struct idem_config_breaker breaker;
     enum idem_partial_capture partial_capture;
     bool listing;
+    struct idem_config_reconciliation reconciliation;
     struct idem_capability capability[IDEM_EFFECT_KIND_COUNT];
 };
 
@@ -96,15 +119,6 @@ struct idem_config_route {
     enum idem_config_body body;
     struct idem_str ignored[IDEM_CONFIG_IGNORED_MAX]; /* JSON pointers. */
     size_t ignored_count;
-};
-
-struct idem_setting;
-
-/* What may be set in one group, and where its values are. */
-struct idem_config_group {
-    const char *path; /* "limits." stands before its names; empty: the top level. */
-    const struct idem_setting *table;
-    const void *target;
 };
 
 struct idem_config {
@@ -167,6 +181,13 @@ struct idem_config {
         int64_t instance_silence_us;
     } timings;
 
+    struct {
+        bool allow_private; /* Addresses that only the own network reaches. */
+        bool allow_http;
+        int64_t deliveries_max; /* At once. */
+        int64_t keep_us;        /* How long what was told is known; providers' events likewise. */
+    } webhooks;
+
     /* Made of `listen` and `store` by idem_config_check(). */
     char host[64];
     uint16_t port;
@@ -207,14 +228,6 @@ enum idem_err idem_config_store_check(struct idem_config *config,
 
 /* How the configured database is opened. Borrows the configuration's text. */
 struct idem_postgres_settings idem_config_database(const struct idem_config *config);
-
-/*
- * The groups that a configuration has, one an index from 0; false behind the last. Of lists it is
- * the first element, so its values are defaults if the text says no more than `providers = ({})`.
- */
-bool idem_config_group(const struct idem_config *config,
-                       size_t index,
-                       struct idem_config_group *ret_group);
 
 /* "127.0.0.1:8080", "[::1]:8080" into host and port; false if it is neither. */
 bool idem_config_address(const char *text, char *ret_host, size_t host_max, uint16_t *ret_port);

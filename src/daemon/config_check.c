@@ -151,16 +151,41 @@ static const char *stripe_fault(const struct idem_config_provider *provider)
     return NULL;
 }
 
+static const char *bridge_fault(const struct idem_config_provider *provider)
+{
+    if (provider->base_url == NULL) {
+        return "a provider needs 'entry' and 'base_url'";
+    }
+    if (provider->reconciliation.every_us > 0 && !provider->listing) {
+        return "'reconciliation' by itself needs a listing: use idem reconcile --file";
+    }
+    return NULL;
+}
+
 /* What an entry may leave out depends on its adapter. */
 static const char *adapter_fault(const struct idem_config_provider *provider)
 {
     switch (provider->adapter) {
     case IDEM_CONFIG_BRIDGE:
-        return provider->base_url == NULL ? "a provider needs 'entry' and 'base_url'" : NULL;
+        return bridge_fault(provider);
     case IDEM_CONFIG_STRIPE:
         return stripe_fault(provider);
     }
     IDEM_UNREACHABLE();
+}
+
+static bool callback_secrets_are_places(const struct idem_config_provider *provider)
+{
+    for (size_t i = 0; i < provider->callback_secret_count; i++) {
+        struct idem_str place = provider->callback_secrets[i];
+        struct idem_str scheme = idem_str_next(&place, ':');
+        bool known =
+            idem_str_equal(scheme, IDEM_STR("file")) || idem_str_equal(scheme, IDEM_STR("env"));
+        if (!known || place.len == 0) {
+            return false;
+        }
+    }
+    return true;
 }
 
 /* Why this entry cannot be used; NULL if it can. */
@@ -185,6 +210,12 @@ static const char *provider_fault(const struct idem_config *config,
     }
     if (provider->credential_file != NULL && provider->credential_env != NULL) {
         return "either credential_file or credential_env";
+    }
+    if (!callback_secrets_are_places(provider)) {
+        return "'callback_secrets' are \"file:PATH\" or \"env:NAME\"";
+    }
+    if (provider->concurrency > config->limits.sends) {
+        return "'concurrency' is more than limits.sends";
     }
     if (config->timings.lease_us <= provider->request_timeout_us + LEASE_MARGIN_US) {
         return "timings.lease_ms must be more than request_timeout_ms + 1000";

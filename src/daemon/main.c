@@ -31,8 +31,12 @@ static const char help[] =
     "  list          what is in flight, unknown or in front of a person\n"
     "  show          one operation, or all of a payment\n"
     "  resolve       a person's evidence about an operation\n"
+    "  cases         what a person must look at: list, show, resolve, compensate\n"
     "  erase         forget stored answers before retention does\n"
     "  credential    who may call: add, list, revoke\n"
+    "  webhook       where merchants are told: add, list, rotate, disable, enable, test\n"
+    "  outbox        what merchants are told: list, replay\n"
+    "  reconcile     compare with what the provider says it did\n"
     "  sandbox       a payment provider that misbehaves on request\n"
     "  version       what this is\n"
     "  help          this text\n"
@@ -71,8 +75,12 @@ static const struct {
     { "list", idem_cli_list },
     { "show", idem_cli_show },
     { "resolve", idem_cli_resolve },
+    { "cases", idem_cli_cases },
     { "erase", idem_cli_erase },
     { "credential", idem_cli_credential },
+    { "reconcile", idem_cli_reconcile },
+    { "webhook", idem_cli_webhook },
+    { "outbox", idem_cli_outbox },
     { "sandbox", idem_command_sandbox },
     { "version", command_version },
     { "--version", command_version },

@@ -15,6 +15,7 @@
 #include "store/postgres/postgres.h"
 
 _Static_assert(IDEM_SECRETS_FINGERPRINTS_MAX <= IDEM_API_SECRETS_MAX, "the edge takes them all");
+_Static_assert(IDEM_CONFIG_CALLBACK_MAX == IDEM_CALLBACK_SECRETS_MAX, "an entry takes them all");
 _Static_assert(IDEM_CONFIG_CREDENTIALS_MAX < IDEM_API_CONFIGURED_MAX, "likewise, with bootstrap");
 
 #define SECRETS_PATH_MAX 1200
@@ -36,6 +37,63 @@ static const char *url_of(const struct idem_config_provider *provider)
                                       : adapter_of(provider->adapter)->base_url;
 }
 
+static enum idem_err words_read(const struct idem_config_provider *provider,
+                                struct idem_provider_words *words,
+                                struct idem_error *reterr)
+{
+    enum idem_err err = idem_secret_word(provider->credential_file, provider->credential_env,
+                                         words->credential, reterr);
+    explicit_bzero(words->callback, sizeof(words->callback)); /* One that was taken out is gone. */
+    for (size_t i = 0; err == IDEM_OK && i < provider->callback_secret_count; i++) {
+        struct idem_str place = provider->callback_secrets[i]; /* Terminated, as it was read. */
+        bool is_file = idem_str_equal(idem_str_next(&place, ':'), IDEM_STR("file"));
+        err = idem_secret_word(is_file ? place.data : NULL, is_file ? NULL : place.data,
+                               words->callback[i], reterr);
+    }
+    if (err == IDEM_OK) {
+        words->callback_count = provider->callback_secret_count;
+    }
+    return err;
+}
+
+/* What the entry shows of its words. */
+static void callback_secrets_show(struct idem_parts *parts, size_t index)
+{
+    const struct idem_provider_words *words = &parts->words[index];
+    struct idem_callback_secrets *shown = &parts->callback_secrets[index];
+
+    for (size_t i = 0; i < words->callback_count; i++) {
+        shown->secrets[i] = idem_str_from(words->callback[i]);
+    }
+    shown->count = words->callback_count;
+}
+
+/* Of what all share one entry has all, one of several half. */
+static uint32_t share_of(int64_t all, const struct idem_config *config)
+{
+    return config->provider_count > 1 ? (uint32_t)((all + 1) / 2) : 0;
+}
+
+static struct idem_provider_limits limits_of(const struct idem_config *config,
+                                             const struct idem_config_provider *provider)
+{
+    int64_t concurrency = provider->concurrency;
+    return (struct idem_provider_limits){
+        .sends_max = concurrency > 0 ? (uint32_t)concurrency
+                                     : share_of(config->limits.sends, config),
+        .recoveries_max = share_of(config->limits.recoveries, config),
+        .rate_per_s = (uint32_t)provider->rate_per_s,
+        .pause_max_us = provider->retry_after_max_us,
+        .breaker = {
+            .unknown_min = (uint32_t)provider->breaker.unknowns,
+            .unknown_percent = (uint32_t)provider->breaker.percent,
+            .window_us = provider->breaker.window_us,
+            .open_us = provider->breaker.open_us,
+            .probes = (uint32_t)provider->breaker.probes,
+        },
+    };
+}
+
 static enum idem_err provider_make(struct idem_parts *parts,
                                    size_t index,
                                    struct idem_error *reterr)
@@ -51,6 +109,7 @@ static enum idem_err provider_make(struct idem_parts *parts,
         .request_timeout_us = provider->request_timeout_us,
         .settle_us = provider->settle_us,
         .listing = provider->listing,
+        .limits = limits_of(parts->config, provider),
         .encode = adapter->encode,
     };
     memcpy(rules->capability, provider->capability, sizeof(rules->capability));
@@ -58,15 +117,20 @@ static enum idem_err provider_make(struct idem_parts *parts,
         memcpy(rules->capability, adapter->promises->capability, sizeof(rules->capability));
         rules->partial_capture = adapter->promises->partial_capture;
         rules->listing = adapter->promises->listing;
+        rules->comparing = adapter->list_request != NULL;
     }
     parts->entries[index] = (struct idem_provider_entry){
         .adapter = adapter,
         .rules = rules,
         .base_url = url_of(provider),
-        .credential = parts->provider_credentials[index],
+        .credential = parts->words[index].credential,
+        .callback_secrets = &parts->callback_secrets[index],
     };
-    return idem_secret_word(provider->credential_file, provider->credential_env,
-                            parts->provider_credentials[index], reterr);
+    enum idem_err err = words_read(provider, &parts->words[index], reterr);
+    if (err == IDEM_OK) {
+        callback_secrets_show(parts, index);
+    }
+    return err;
 }
 
 static enum idem_err rules_make(struct idem_parts *parts, struct idem_error *reterr)
@@ -140,11 +204,11 @@ static const struct idem_config_provider *provider_find(const struct idem_config
     return NULL;
 }
 
-/* The entry's bearer as the new configuration has it, into `ret_word`; unchanged if it has none. */
-static enum idem_err bearer_reload(const struct idem_config *config,
-                                   const struct idem_config_provider *running,
-                                   char ret_word[IDEM_SECRET_WORD_MAX],
-                                   struct idem_error *reterr)
+/* The entry's words as the new configuration has them; unchanged if it has no such entry. */
+static enum idem_err words_reload(const struct idem_config *config,
+                                  const struct idem_config_provider *running,
+                                  struct idem_provider_words *words,
+                                  struct idem_error *reterr)
 {
     const struct idem_config_provider *provider = provider_find(config, running->entry);
     if (provider == NULL) {
@@ -156,26 +220,29 @@ static enum idem_err bearer_reload(const struct idem_config *config,
                               "needs a restart",
                               config->file, provider->line, provider->entry);
     }
-    return idem_secret_word(provider->credential_file, provider->credential_env, ret_word, reterr);
+    return words_read(provider, words, reterr);
 }
 
 enum idem_err idem_parts_reload(struct idem_parts *parts,
                                 const struct idem_config *config,
                                 struct idem_error *reterr)
 {
-    char(*words)[IDEM_SECRET_WORD_MAX] = malloc(sizeof(parts->provider_credentials));
+    struct idem_provider_words *words = malloc(sizeof(parts->words));
     if (words == NULL) {
-        return idem_error_set(reterr, IDEM_E_SYSTEM, "no memory for the providers' credentials");
+        return idem_error_set(reterr, IDEM_E_SYSTEM, "no memory for the providers' secrets");
     }
-    memcpy(words, parts->provider_credentials, sizeof(parts->provider_credentials));
+    memcpy(words, parts->words, sizeof(parts->words));
     enum idem_err err = IDEM_OK;
     for (size_t i = 0; err == IDEM_OK && i < parts->provider_count; i++) {
-        err = bearer_reload(config, &parts->config->providers[i], words[i], reterr);
+        err = words_reload(config, &parts->config->providers[i], &words[i], reterr);
     }
     if (err == IDEM_OK) { /* All of them or none. */
-        memcpy(parts->provider_credentials, words, sizeof(parts->provider_credentials));
+        memcpy(parts->words, words, sizeof(parts->words));
+        for (size_t i = 0; i < parts->provider_count; i++) {
+            callback_secrets_show(parts, i);
+        }
     }
-    explicit_bzero(words, sizeof(parts->provider_credentials));
+    explicit_bzero(words, sizeof(parts->words));
     free(words);
     return err;
 }
@@ -214,7 +281,7 @@ static enum idem_err secrets_make(struct idem_parts *parts,
     return IDEM_OK;
 }
 
-static struct idem_str effect_secret(const struct idem_parts *parts)
+struct idem_str idem_parts_effect_secret(const struct idem_parts *parts)
 {
     return (struct idem_str){ .data = (const char *)parts->secrets.effect,
                               .len = sizeof(parts->secrets.effect) };
@@ -227,7 +294,8 @@ static enum idem_err check_make(struct idem_parts *parts, struct idem_error *ret
     if (err != IDEM_OK) {
         return err;
     }
-    parts->effect_secret_check = idem_api_effect_secret_check(digester, effect_secret(parts));
+    parts->effect_secret_check =
+        idem_api_effect_secret_check(digester, idem_parts_effect_secret(parts));
     idem_digester_destroy(digester);
     return IDEM_OK;
 }
@@ -266,7 +334,7 @@ void idem_parts_api_options(const struct idem_parts *parts, struct idem_api_opti
     options->limits = idem_parts_limits(parts->config);
     options->reads_max = (size_t)parts->config->limits.reads;
     options->credentials_max = (size_t)parts->config->limits.credentials;
-    options->effect_secret = effect_secret(parts);
+    options->effect_secret = idem_parts_effect_secret(parts);
     options->fingerprint_secrets = parts->fingerprint_secrets;
     options->fingerprint_secret_count = parts->secrets.fingerprint_count;
     options->scope_by_principal = parts->config->scope == IDEM_CONFIG_SCOPE_PRINCIPAL;

@@ -15,12 +15,20 @@
 #include "daemon/secrets.h"
 #include "provider/http_port.h"
 
+/* What is secret of one provider entry; terminated words. */
+struct idem_provider_words {
+    char credential[IDEM_SECRET_WORD_MAX];
+    char callback[IDEM_CALLBACK_SECRETS_MAX][IDEM_SECRET_WORD_MAX];
+    size_t callback_count;
+};
+
 struct idem_parts {
     const struct idem_config *config; /* Borrowed. */
     struct idem_rules rules;
     struct idem_provider_rules providers[IDEM_CONFIG_PROVIDERS_MAX];
     struct idem_provider_entry entries[IDEM_CONFIG_PROVIDERS_MAX];
-    char provider_credentials[IDEM_CONFIG_PROVIDERS_MAX][IDEM_SECRET_WORD_MAX];
+    struct idem_provider_words words[IDEM_CONFIG_PROVIDERS_MAX];
+    struct idem_callback_secrets callback_secrets[IDEM_CONFIG_PROVIDERS_MAX]; /* In `words`. */
     size_t provider_count;
     struct idem_credential credentials[IDEM_CONFIG_CREDENTIALS_MAX];
     struct idem_secrets secrets;
@@ -44,12 +52,15 @@ size_t idem_parts_credentials(const struct idem_config *config,
 struct idem_api_limits idem_parts_limits(const struct idem_config *config);
 
 /*
- * The bearers that providers are shown, read again as `config` says, for the entries that run: all
- * of them or none.
+ * The bearers that providers are shown and the secrets of their callbacks, read again as `config`
+ * says, for the entries that run: all of them or none.
  */
 enum idem_err idem_parts_reload(struct idem_parts *parts,
                                 const struct idem_config *config,
                                 struct idem_error *reterr) IDEM_MUST_CHECK;
+
+/* What effect ids and the secrets of webhooks are derived from. Borrowed as long as the parts. */
+struct idem_str idem_parts_effect_secret(const struct idem_parts *parts);
 
 /* How many calls to providers there can be at once. */
 size_t idem_parts_calls_max(const struct idem_parts *parts);

@@ -34,10 +34,16 @@
 #include "daemon/log.h"
 #include "daemon/service_internal.h"
 
-#define WAIT_MAX_US (10 * IDEM_US_PER_SECOND)
-#define HURRY_US    (10 * IDEM_US_PER_SECOND) /* For the store to come back. */
-#define LINGER_US   (2 * IDEM_US_PER_SECOND)  /* For last answers to leave. */
-#define WATCH_MS    1000
+#define WAIT_MAX_US    (10 * IDEM_US_PER_SECOND)
+#define HURRY_US       (10 * IDEM_US_PER_SECOND) /* For the store to come back. */
+#define POSTS_GRACE_US (2 * IDEM_US_PER_SECOND)  /* For merchants that are slow to answer. */
+#define LINGER_US      (2 * IDEM_US_PER_SECOND)  /* For last answers to leave. */
+#define WATCH_MS       1000
+
+static int64_t earlier(int64_t left_us, int64_t right_us)
+{
+    return left_us < right_us ? left_us : right_us;
+}
 
 static int64_t now_us(struct idem_service *service)
 {
@@ -60,12 +66,16 @@ static void doors_shut(struct idem_service *service)
     idem_recovery_stop(service->recovery);
     idem_reaper_stop(service->reaper);
     idem_restore_stop(service->restore);
+    idem_outbox_stop(service->outbox);
+    idem_schedule_stop(service->schedule);
     idem_engine_drain(service->engine);
 }
 
 static void service_drain(struct idem_service *service)
 {
-    phase_set(service, IDEM_PHASE_DRAINING, service->config->timings.stop_grace_us);
+    int64_t grace_us = service->config->timings.stop_grace_us;
+    phase_set(service, IDEM_PHASE_DRAINING, grace_us);
+    service->posts_end_us = now_us(service) + earlier(grace_us / 2, POSTS_GRACE_US);
     doors_shut(service);
 }
 
@@ -73,6 +83,7 @@ static void service_hurry(struct idem_service *service)
 {
     idem_log(IDEM_LOG_WARN, "stop-hurried", NULL, 0);
     phase_set(service, IDEM_PHASE_HURRYING, HURRY_US);
+    idem_outbox_hurry(service->outbox);
     idem_engine_hurry(service->engine);
 }
 
@@ -88,6 +99,7 @@ static void service_break(struct idem_service *service)
     phase_set(service, IDEM_PHASE_BROKEN, LINGER_US);
     doors_shut(service);
     idem_server_drain(service->server);
+    idem_outbox_hurry(service->outbox);
     idem_engine_hurry(service->engine);
 }
 
@@ -101,7 +113,8 @@ static void service_close(struct idem_service *service, enum idem_exit status)
 static bool service_is_idle(const struct idem_service *service)
 {
     return idem_engine_idle(service->engine) && idem_api_idle(service->api) &&
-           idem_restore_idle(service->restore);
+           idem_restore_idle(service->restore) && idem_outbox_idle(service->outbox) &&
+           idem_schedule_idle(service->schedule);
 }
 
 /* Quiet: nobody waits and the last answer has left. */
@@ -117,7 +130,7 @@ static void close_when_quiet(struct idem_service *service, bool late, enum idem_
 static void phase_step(struct idem_service *service)
 {
     bool late = now_us(service) >= service->phase_end_us;
-    bool quiet = idem_engine_quiet(service->engine);
+    bool quiet = idem_engine_quiet(service->engine) && idem_outbox_idle(service->outbox);
     if (service->store->broken && service->phase < IDEM_PHASE_BROKEN) {
         service_break(service);
         return;
@@ -127,6 +140,9 @@ static void phase_step(struct idem_service *service)
     case IDEM_PHASE_CLOSED:
         return;
     case IDEM_PHASE_DRAINING:
+        if (now_us(service) >= service->posts_end_us) {
+            idem_outbox_hurry(service->outbox); /* Earlier than all else: it is still recorded. */
+        }
         if (quiet) {
             service_leave(service);
         } else if (late) {
@@ -157,15 +173,11 @@ static void service_step(struct idem_service *service)
     idem_recovery_step(service->recovery);
     idem_reaper_step(service->reaper);
     idem_restore_step(service->restore);
+    idem_outbox_step(service->outbox);
     idem_engine_step(service->engine); /* What the workers handed over begins now. */
     idem_api_step(service->api);
     idem_service_tell_news(service);
     phase_step(service);
-}
-
-static int64_t earlier(int64_t left_us, int64_t right_us)
-{
-    return left_us < right_us ? left_us : right_us;
 }
 
 static void on_timer(uv_timer_t *handle)
@@ -181,8 +193,13 @@ static void timer_arm(struct idem_service *service)
     wake_us = earlier(wake_us, idem_api_wake_us(service->api));
     wake_us = earlier(wake_us, idem_reaper_wake_us(service->reaper));
     wake_us = earlier(wake_us, idem_restore_wake_us(service->restore));
+    wake_us = earlier(wake_us, idem_outbox_wake_us(service->outbox));
     if (service->phase != IDEM_PHASE_SERVING) {
         wake_us = earlier(wake_us, service->phase_end_us);
+    }
+    if (service->phase == IDEM_PHASE_DRAINING && !idem_outbox_idle(service->outbox) &&
+        service->posts_end_us > current_us) {
+        wake_us = earlier(wake_us, service->posts_end_us);
     }
     int64_t wait_us = wake_us > current_us ? wake_us - current_us : 0;
     uv_update_time(&service->loop);
@@ -318,6 +335,8 @@ void idem_service_destroy(struct idem_service *service)
         (void)uv_check_stop(&service->after);    /* stopping cannot fail. */
         idem_server_destroy(service->server);
     }
+    idem_schedule_destroy(service->schedule);
+    idem_outbox_destroy(service->outbox);
     idem_restore_destroy(service->restore);
     idem_reaper_destroy(service->reaper);
     idem_recovery_destroy(service->recovery);
@@ -327,6 +346,9 @@ void idem_service_destroy(struct idem_service *service)
         idem_store_stop(service->store);
     }
     idem_store_destroy(service->store);
+    idem_post_port_destroy(service->posts);
+    idem_digester_destroy(service->digester);
+    idem_callback_reader_destroy(service->callbacks);
     idem_port_destroy(service->port);
     idem_http_client_destroy(service->client);
     handles_close(service);

@@ -19,10 +19,14 @@
 #include "api/api.h"
 #include "base/clock.h"
 #include "base/random.h"
+#include "daemon/config.h"
 #include "daemon/parts.h"
+#include "daemon/schedule.h"
 #include "daemon/service.h"
 #include "engine/engine.h"
 #include "net/server.h"
+#include "outbox/http_post.h"
+#include "outbox/outbox.h"
 #include "provider/http_port.h"
 #include "store/store.h"
 #include "transport/client.h"
@@ -74,16 +78,22 @@ struct idem_service {
 
     struct idem_http_client *client;
     struct idem_port *port;
+    struct idem_callback_reader *callbacks;
+    struct idem_digester *digester; /* The posts'. */
+    struct idem_post_port *posts;
     struct idem_store *store;
     struct idem_engine *engine;
     struct idem_api *api;
     struct idem_recovery *recovery;
     struct idem_reaper *reaper;
     struct idem_restore *restore;
+    struct idem_outbox *outbox;
+    struct idem_schedule *schedule;
     struct idem_server *server;
 
     enum idem_service_phase phase;
     int64_t phase_end_us;   /* Monotonic; when this phase is over whatever happens. */
+    int64_t posts_end_us;   /* Likewise; while draining, when posts that hang are ended. */
     struct stat store_file; /* As it was when the store was opened. */
     int64_t started_us;     /* Monotonic. */
     struct idem_service_watch watch;
@@ -99,6 +109,12 @@ void idem_service_watch(struct idem_service *service);
 
 /* service_news.c: what became of intents, as lines of the log. */
 void idem_service_tell_news(struct idem_service *service);
+
+/* service_reload.c: of the configuration, and the service's own; how many. */
+size_t idem_service_credentials(
+    const struct idem_service *service,
+    const struct idem_config *config,
+    struct idem_credential ret_credentials[IDEM_CONFIG_CREDENTIALS_MAX + 1]);
 
 /* service_reload.c: on HUP. A configuration that cannot be used changes nothing. */
 void idem_service_reload(struct idem_service *service);

@@ -106,7 +106,8 @@ static size_t connections_fit(const struct idem_service *service)
     }
     files.rlim_cur = files.rlim_max;
     (void)setrlimit(RLIMIT_NOFILE, &files); /* Raising to the hard limit is always allowed. */
-    int64_t beside = FILES_BESIDE + (int64_t)idem_parts_calls_max(service->parts);
+    int64_t beside = FILES_BESIDE + (int64_t)idem_parts_calls_max(service->parts) +
+                     service->config->webhooks.deliveries_max;
     int64_t room = files.rlim_cur > INT32_MAX ? INT32_MAX : (int64_t)files.rlim_cur - beside;
     if (room >= wanted) {
         return (size_t)wanted;
@@ -139,7 +140,38 @@ static enum idem_err port_open(struct idem_service *service, struct idem_error *
     if (err != IDEM_OK) {
         return idem_error_set(reterr, err, "no memory for calls to providers");
     }
-    return IDEM_OK;
+    return idem_callback_reader_create(service->parts->entries, service->parts->provider_count,
+                                       &service->callbacks, reterr);
+}
+
+static enum idem_err posts_open(struct idem_service *service, struct idem_error *reterr)
+{
+    enum idem_err err = idem_digester_create(&service->digester, reterr);
+    if (err != IDEM_OK) {
+        return err;
+    }
+    const struct idem_http_post_options options = {
+        .loop = &service->loop,
+        .clock = &service->clock,
+        .digester = service->digester,
+        .effect_secret = idem_parts_effect_secret(service->parts),
+        .calls_max = (size_t)service->config->webhooks.deliveries_max,
+        .allow_private = service->config->webhooks.allow_private,
+        .allow_http = service->config->webhooks.allow_http,
+    };
+    return idem_http_post_create(&options, &service->posts, reterr);
+}
+
+static enum idem_err schedule_open(struct idem_service *service, struct idem_error *reterr)
+{
+    const struct idem_schedule_options options = {
+        .loop = &service->loop,
+        .config = service->config,
+        .clock = &service->clock,
+        .random = &service->random,
+        .digester = service->digester,
+    };
+    return idem_schedule_create(&options, &service->schedule, reterr);
 }
 
 static enum idem_err file_open(struct idem_service *service,
@@ -206,12 +238,18 @@ static enum idem_err api_open(struct idem_service *service, struct idem_error *r
 {
     struct idem_api_options options = {
         .engine = service->engine,
+        .port = service->port,
+        .callbacks = service->callbacks,
         .rules = &service->parts->rules,
         .clock = &service->clock,
         .requests_max = (size_t)service->config->limits.requests,
         .body_max = (size_t)service->config->limits.body_bytes,
+        .webhooks_allow_http = service->config->webhooks.allow_http,
     };
+    struct idem_credential credentials[IDEM_CONFIG_CREDENTIALS_MAX + 1];
     idem_parts_api_options(service->parts, &options);
+    options.credential_count = idem_service_credentials(service, service->config, credentials);
+    options.credentials = credentials;
     return idem_api_create(&options, &service->api, reterr);
 }
 
@@ -254,6 +292,23 @@ static enum idem_err restore_open(struct idem_service *service, struct idem_erro
     return IDEM_OK;
 }
 
+static enum idem_err outbox_open(struct idem_service *service, struct idem_error *reterr)
+{
+    const struct idem_outbox_options options = {
+        .engine = service->engine,
+        .port = service->posts,
+        .clock = &service->clock,
+        .random = &service->random,
+        .posts_max = (size_t)service->config->webhooks.deliveries_max,
+        .keep_us = service->config->webhooks.keep_us,
+    };
+    enum idem_err err = idem_outbox_create(&options, &service->outbox);
+    if (err != IDEM_OK) {
+        return idem_error_set(reterr, err, "no memory for the outbox");
+    }
+    return IDEM_OK;
+}
+
 static enum idem_err server_open(struct idem_service *service, struct idem_error *reterr)
 {
     const struct idem_config *config = service->config;
@@ -280,8 +335,9 @@ static enum idem_err server_open(struct idem_service *service, struct idem_error
 enum idem_err idem_service_open(struct idem_service *service, struct idem_error *reterr)
 {
     static enum idem_err (*const openers[])(struct idem_service *, struct idem_error *) = {
-        parts_open, loop_open,     port_open,   store_open,   engine_open,
-        api_open,   recovery_open, reaper_open, restore_open, server_open,
+        parts_open,   loop_open,   port_open,   posts_open,    schedule_open,
+        store_open,   engine_open, api_open,    recovery_open, reaper_open,
+        restore_open, outbox_open, server_open,
     };
     enum idem_err err = IDEM_OK;
     for (size_t i = 0; err == IDEM_OK && i < IDEM_ARRAY_COUNT(openers); i++) {

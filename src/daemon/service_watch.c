@@ -153,6 +153,7 @@ static void gauges_tell(struct idem_service *service)
     struct idem_service_watch *watch = &service->watch;
     struct idem_reaper_stats reaper = idem_reaper_stats(service->reaper);
     struct idem_restore_stats restore = idem_restore_stats(service->restore);
+    struct idem_outbox_stats outbox = idem_outbox_stats(service->outbox);
     const struct idem_api_gauges gauges = {
         .version = IDEM_STR(IDEM_VERSION),
         .uptime_us = idem_clock_mono_us(&service->clock) - service->started_us,
@@ -163,6 +164,11 @@ static void gauges_tell(struct idem_service *service)
         .reaper_removed = reaper.removed,
         .reaper_horizon_us = reaper.horizon_us,
         .clock_apart = reaper.clock_apart,
+        .outbox_delivered = outbox.delivered,
+        .outbox_failed = outbox.failed,
+        .outbox_dead = outbox.dead,
+        .outbox_gone = outbox.gone,
+        .outbox_in_hand = outbox.in_hand,
         .restored = restore.restored,
         .restore_needs_operator = restore.needs_operator,
         .restore_from_us = restore.from_us,
@@ -174,6 +180,15 @@ static void gauges_tell(struct idem_service *service)
     idem_api_set_ready(service->api, idem_recovery_caught_up(service->recovery));
 }
 
+/* Not before what an earlier process left is known: until then the listing would differ from it. */
+static void schedule_look(struct idem_service *service)
+{
+    bool ready = service->watch.caught_up && !service->watch.restored;
+    if (ready && service->phase == IDEM_PHASE_SERVING) {
+        idem_schedule_look(service->schedule, idem_server_port(service->server));
+    }
+}
+
 void idem_service_watch(struct idem_service *service)
 {
     lag_look(service);
@@ -183,4 +198,5 @@ void idem_service_watch(struct idem_service *service)
     workers_look(service);
     settles_look(service);
     gauges_tell(service);
+    schedule_look(service);
 }

@@ -19,6 +19,8 @@ enum subject_kind {
     OF_CREDENTIAL,
     OF_SECRET,
     OF_MARK,
+    OF_WEBHOOK,
+    OF_DELIVERY,
 };
 
 /* How far down the queue to look for commands that may join; the rest forms the next batch. */
@@ -107,6 +109,18 @@ static struct subject_list subjects_of(const struct idem_command *command)
         const struct idem_credential_row *row = &command->credential.row;
         add_bytes(&list, OF_CREDENTIAL, row->id.bytes, sizeof(row->id.bytes));
         add_bytes(&list, OF_SECRET, row->secret_sha256.bytes, sizeof(row->secret_sha256.bytes));
+        return list;
+    }
+    case IDEM_COMMAND_WEBHOOK: {
+        const struct idem_webhook *row = &command->webhook.row;
+        add_bytes(&list, OF_WEBHOOK, row->id.bytes, sizeof(row->id.bytes));
+        return list;
+    }
+    case IDEM_COMMAND_DELIVERY: {
+        const struct idem_delivery_change *said = &command->delivery;
+        uint64_t hash = hash_begin(OF_DELIVERY);
+        hash = hash_bytes(hash, said->message_id.bytes, sizeof(said->message_id.bytes));
+        add_hash(&list, hash_bytes(hash, said->webhook_id.bytes, sizeof(said->webhook_id.bytes)));
         return list;
     }
     case IDEM_COMMAND_MARK: {

@@ -81,7 +81,11 @@ enum idem_err idem_engine_create(const struct idem_engine_options *options,
         err = idem_cache_create(options->cache_entries, &engine->cache);
     }
     if (err == IDEM_OK) {
-        err = idem_live_create(options->requests_max + engine->flight_count, &engine->live);
+        size_t most = options->requests_max + engine->flight_count + IDEM_DEFERRALS_MAX;
+        err = idem_live_create(most, &engine->live);
+    }
+    if (err == IDEM_OK) {
+        err = idem_slots_init(engine);
     }
     if (err == IDEM_OK) {
         err = idem_watch_create(options->store->shared, &engine->watch);
@@ -103,6 +107,7 @@ void idem_engine_destroy(struct idem_engine *engine)
     IDEM_ASSERT(engine->stats.requests == 0);
     IDEM_ASSERT(engine->tasks == 0);
     idem_watch_destroy(engine->watch);
+    idem_slots_deinit(engine);
     idem_live_destroy(engine->live);
     idem_cache_destroy(engine->cache);
     free(engine->news);
@@ -120,6 +125,7 @@ void idem_engine_seed(struct idem_engine *engine, struct idem_command *command)
     command->intent_id = idem_uid_make(wall_us, random);
     command->resource_id = idem_uid_make(wall_us, random);
     command->case_id = idem_uid_make(wall_us, random);
+    command->message_id = idem_uid_make(wall_us, random);
     idem_random_fill(random, &command->noise, sizeof(command->noise));
 }
 
@@ -204,6 +210,7 @@ void idem_engine_submit(struct idem_engine *engine, struct idem_request *request
     request->claimed = false;
     request->retry_after_us = 0;
     request->flight = NULL;
+    request->deferral = NULL;
     request->unknown = false;
     engine->late = true;
     engine->stats.requests += 1;
@@ -220,28 +227,25 @@ void idem_engine_submit(struct idem_engine *engine, struct idem_request *request
     command->now_us = 0; /* The store stamps it. */
     int64_t wait_us = command->accept.wait_us > 0 ? command->accept.wait_us : CLAIM_WAIT_US;
     request->deadline_us = idem_clock_mono_us(engine->options.clock) + wait_us;
-    if (command->kind == IDEM_COMMAND_ACCEPT &&
-        idem_live_find(engine->live, &command->scope) == NULL) {
-        request->flight = idem_flight_take(engine, false);
+    bool may_claim = command->kind == IDEM_COMMAND_ACCEPT &&
+                     idem_live_find(engine->live, &command->scope) == NULL;
+    if (!may_claim || idem_slot_admit(engine, request)) {
+        idem_request_queue(engine, request);
     }
-    command->slot = request->flight != NULL;
-    request->item.owner = IDEM_OWNER_REQUEST;
-    request->item.outcome = &request->outcome;
-    idem_crash_point("accept-queued");
-    idem_engine_queue(engine, &request->item);
 }
 
 enum idem_err idem_engine_recover(struct idem_engine *engine, const struct idem_due *due)
 {
     const struct idem_live *live = idem_live_find(engine->live, &due->scope);
-    if (live != NULL && live->flight != NULL) {
+    if (live != NULL && (live->flight != NULL || live->deferred)) {
         return IDEM_OK;
     }
     struct idem_flight *flight = idem_flight_take(engine, true);
     if (flight == NULL) {
         return IDEM_E_LIMIT;
     }
-    idem_flight_recover(engine, flight, due);
+    bool slot = idem_slot_ask_any(engine, flight);
+    idem_flight_recover(engine, flight, due, slot);
     return IDEM_OK;
 }
 
@@ -250,6 +254,13 @@ int64_t idem_engine_take_due_hint(struct idem_engine *engine)
     int64_t due_us = engine->due_hint_us;
     engine->due_hint_us = INT64_MAX;
     return due_us;
+}
+
+bool idem_engine_take_post_hint(struct idem_engine *engine)
+{
+    bool hint = engine->post_hint;
+    engine->post_hint = false;
+    return hint;
 }
 
 size_t idem_engine_recovery_room(const struct idem_engine *engine)
@@ -264,7 +275,9 @@ static void complete(struct idem_engine *engine, struct idem_request *request)
     const struct idem_command *command = &request->item.command;
     request->claimed = idem_uid_equal(outcome->intent.last_command, command->token);
     engine->stats.claimed += request->claimed && command->kind == IDEM_COMMAND_ACCEPT ? 1 : 0;
-    idem_engine_note_due(engine, &outcome->intent);
+    if (!idem_slot_claimed(engine, request)) {
+        idem_engine_note_due(engine, &outcome->intent);
+    }
     switch (outcome->release.kind) {
     case IDEM_RELEASE_REPLY:
         idem_cache_put(engine->cache, outcome);
@@ -340,6 +353,7 @@ static void item_came_back(struct idem_engine *engine, struct idem_store_item *i
     engine->stats.answers[item->answer] += 1;
     if (item->answer == IDEM_STORE_DURABLE) {
         idem_tally_durable(engine, item);
+        engine->post_hint = engine->post_hint || item->outcome->to_post;
         idem_news_tell(engine, item);
     }
     switch ((enum idem_owner)item->owner) {
@@ -463,6 +477,7 @@ static void end_queued(struct idem_engine *engine)
         return; /* Walking a long queue at every step would cost more than it frees. */
     }
     engine->queue_look_us = now_us + QUEUE_LOOK_US;
+    idem_slot_end_backlog(engine, engine->options.store->broken ? INT64_MAX : now_us);
     struct idem_list_node *node = engine->queue.first;
     while (node != NULL) {
         struct idem_list_node *next = node->next;
@@ -492,6 +507,7 @@ void idem_engine_step(struct idem_engine *engine)
     engine->late = false;
     reap_store(engine);
     idem_flight_reap_calls(engine);
+    idem_slot_step(engine);
     submit_batches(engine);
     reap_store(engine); /* A store that answers at once need not wait for the next step. */
     submit_batches(engine);
@@ -516,7 +532,10 @@ int64_t idem_engine_wake_us(const struct idem_engine *engine)
     wake_us = watch_us < wake_us ? watch_us : wake_us;
     int64_t apart_us = idem_flight_apart_us(engine);
     wake_us = apart_us < wake_us ? apart_us : wake_us;
-    if (engine->queue.count > 0 && engine->queue_look_us < wake_us) {
+    int64_t slot_us = idem_slot_wake_us(engine);
+    wake_us = slot_us < wake_us ? slot_us : wake_us;
+    bool queued = engine->queue.count > 0 || idem_slot_has_backlog(engine);
+    if (queued && engine->queue_look_us < wake_us) {
         wake_us = engine->queue_look_us;
     }
     return wake_us;
@@ -547,6 +566,7 @@ bool idem_engine_shares_store(const struct idem_engine *engine)
 void idem_engine_drain(struct idem_engine *engine)
 {
     engine->draining = true;
+    idem_slot_end_backlog(engine, INT64_MAX);
 }
 
 static void end_queued_tasks(struct idem_engine *engine)

@@ -21,11 +21,11 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/histogram.h"
 #include "base/list.h"
 #include "base/random.h"
 #include "core/outcome.h"
 #include "core/rules.h"
+#include "engine/stats.h"
 #include "provider/port.h"
 #include "store/store.h"
 
@@ -73,6 +73,7 @@ struct idem_request {
     struct idem_store_item item;
     enum idem_in_flight in_flight;
     bool respond_async; /* 202 as soon as the claim is durable. */
+    unsigned owner;     /* The submitter's: which of its structs this is in. */
 
     /* Valid once reaped. */
     bool replayed;   /* False only for the request whose claim the answer belongs to. */
@@ -88,6 +89,7 @@ struct idem_request {
     struct idem_list_node wait_node;
     int64_t deadline_us; /* Monotonic. */
     void *flight;
+    void *deferral;
     bool unknown; /* A run of its command was not answered. */
 };
 
@@ -115,7 +117,10 @@ struct idem_task {
     bool unknown;           /* The engine's own: a run of it was not answered. */
 };
 
-/* Always accepted; when stopping or broken it comes back at once as DOWN. */
+/*
+ * Always accepted; when stopping or broken it comes back at once as DOWN. The end of a post that is
+ * under way is recorded until the engine is hurried.
+ */
 void idem_engine_run(struct idem_engine *engine, struct idem_task *task);
 
 /*
@@ -133,6 +138,9 @@ size_t idem_engine_recovery_room(const struct idem_engine *engine);
  * INT64_MAX. A hint that saves a worker from polling; the store's due times are the truth.
  */
 int64_t idem_engine_take_due_hint(struct idem_engine *engine);
+
+/* Likewise whether a commit since the last call has written something to be posted. */
+bool idem_engine_take_post_hint(struct idem_engine *engine);
 
 /* Moves everything on as far as it goes without waiting. */
 void idem_engine_step(struct idem_engine *engine);
@@ -196,39 +204,14 @@ size_t idem_engine_take_news(struct idem_engine *engine,
                              size_t max,
                              uint64_t *ret_lost);
 
-/* What was said to one provider entry, and what came back. */
-struct idem_call_stats {
-    uint64_t outcomes[IDEM_CALL_COUNT][IDEM_OUTCOME_COUNT];
-    struct idem_histogram us[IDEM_CALL_COUNT];
-};
-
-/* Since the start; what is a size is of this moment. */
-struct idem_engine_stats {
-    uint64_t accepted;                     /* Keyed requests that came in. */
-    uint64_t replayed;                     /* Answered with what was there before. */
-    uint64_t replayed_from_memory;         /* Of these, without the store. */
-    uint64_t claimed;                      /* Requests whose own claim became durable. */
-    uint64_t operations;                   /* Answered with 202. */
-    uint64_t problems[IDEM_PROBLEM_COUNT]; /* Answered with one that is not stored. */
-    uint64_t ended[IDEM_INTENT_COUNT];     /* Seen to become PARKED, SUCCEEDED, FAILED, RELEASED. */
-    uint64_t batches;
-    uint64_t commands;
-    uint64_t answers[IDEM_STORE_ANSWER_COUNT]; /* Of commands. */
-    struct idem_histogram batch_commands;
-    struct idem_histogram commit_us;        /* From handing a batch over to its answer. */
-    struct idem_histogram time_to_truth_us; /* Of intents that were unknown: until their end. */
-    uint64_t sends;
-    uint64_t queries;
-    size_t requests;      /* Inside. */
-    size_t flights;       /* On the wire or settling. */
-    size_t queued;        /* Commands that wait for a batch. */
-    size_t settles_stuck; /* Commands of flights that the store refused when they last ran. */
-};
-
 const struct idem_engine_stats *idem_engine_stats(const struct idem_engine *engine);
 
 /* One for every entry of the rules' providers, in their order. */
 const struct idem_call_stats *idem_engine_call_stats(const struct idem_engine *engine);
+
+/* Likewise, by the number of an entry. */
+struct idem_budget_stats idem_engine_budget_stats(const struct idem_engine *engine,
+                                                  size_t provider);
 
 /* Idle. Accepts NULL. */
 void idem_engine_destroy(struct idem_engine *engine);

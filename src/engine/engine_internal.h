@@ -1,18 +1,21 @@
 /*
  * engine_internal.h - what the engine is made of. Stays in this folder.
  *
- * A request is in exactly one place: the queue (its item waits for a batch), a batch (the store has
- * it), the waiters of its intent, or the done list. A flight is free, held by a request whose
- * command is with the store, calling (the port has its call), or settling (its command is queued,
- * set apart, or with the store). A task is in the queue, in a batch, or back with its submitter.
+ * A request is in exactly one place: the backlog (it waits for a place to wait in), the queue (its
+ * item waits for a batch), a batch (the store has it), the waiters of its intent, or the done list.
+ * A flight is free, held by a request whose command is with the store, calling (the port has its
+ * call), or settling (its command is queued, set apart, or with the store). A task is in the queue,
+ * in a batch, or back with its submitter.
  */
 #ifndef IDEM_ENGINE_ENGINE_INTERNAL_H
 #define IDEM_ENGINE_ENGINE_INTERNAL_H
 
 #include "engine/batch.h"
+#include "engine/budget.h"
 #include "engine/cache.h"
 #include "engine/engine.h"
 #include "engine/live.h"
+#include "engine/slot.h"
 
 /* Which struct an item is in: struct idem_store_item.owner. */
 enum idem_owner {
@@ -35,6 +38,7 @@ struct idem_flight {
     struct idem_list_node node; /* On its pool's free list, or on engine->calling. */
     enum idem_flight_state state;
     bool is_recovery;            /* Which pool it belongs to. */
+    struct idem_ticket ticket;   /* Its place on the wire; none: it has none yet. */
     struct idem_scope scope;     /* Of the intent it acts on. */
     struct idem_store_item item; /* EVIDENCE or DUE. */
     struct idem_outcome outcome; /* Of the command that ran last; the call borrows from it. */
@@ -67,11 +71,18 @@ struct idem_engine {
     struct idem_list free_sends;
     struct idem_list free_recoveries;
 
+    struct idem_budgets budgets;
+    struct idem_deferral deferrals[IDEM_DEFERRALS_MAX];
+    struct idem_list free_deferrals;
+    struct idem_list backlog; /* Of requests whose entry only the facts know. */
+    size_t slot_turn;
+
     size_t tasks;          /* Submitted and not back yet. */
     size_t reads;          /* Likewise. */
     int64_t again_at_us;   /* Monotonic: when the next queued command that ran may run again. */
     int64_t queue_look_us; /* Monotonic: when the queue is next searched for passed deadlines. */
     int64_t due_hint_us;   /* Wall: the earliest time a commit planned since a worker asked. */
+    bool post_hint;        /* Since the outbox asked, one has written something to be posted. */
     bool reserve_low;
     bool draining;
     bool hurried;
@@ -100,10 +111,11 @@ void idem_flight_call(struct idem_engine *engine, struct idem_flight *flight);
 /* Takes finished calls from the port and queues their evidence. */
 void idem_flight_reap_calls(struct idem_engine *engine);
 
-/* A due row becomes a command. */
+/* A due row becomes a command; `slot`: it may send. */
 void idem_flight_recover(struct idem_engine *engine,
                          struct idem_flight *flight,
-                         const struct idem_due *due);
+                         const struct idem_due *due,
+                         bool slot);
 
 /* The flight's command came back. */
 void idem_flight_settled(struct idem_engine *engine, struct idem_flight *flight);
@@ -140,6 +152,9 @@ void idem_tally_call(struct idem_engine *engine, const struct idem_flight *fligh
 void idem_news_tell(struct idem_engine *engine, const struct idem_store_item *item);
 
 /* request.c */
+
+/* Its command waits for a batch, with its flight or without. */
+void idem_request_queue(struct idem_engine *engine, struct idem_request *request);
 
 /* Each ends the request: it is on the done list afterwards. */
 void idem_request_finish_problem(struct idem_engine *engine,

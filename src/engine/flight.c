@@ -50,6 +50,7 @@ void idem_flight_give_back(struct idem_engine *engine, struct idem_flight *fligh
         idem_live_drop(engine->live, &flight->scope);
     }
     not_refused(engine, flight);
+    idem_budgets_return(&engine->budgets, &flight->ticket);
     flight->state = IDEM_FLIGHT_FREE;
     flight->scope = (struct idem_scope){ .bytes = { 0 } };
     /* In front: so many are ever touched as were in use at once. Likewise in ports. */
@@ -116,12 +117,13 @@ static enum idem_call_kind call_kind(enum idem_release_kind kind)
 }
 
 /*
- * The port had no room, so no byte left: that is proof for a send, and nothing for a question.
- * Text is kept in the call's memory, as a port does: the outcome's is refilled when the evidence is
- * decided.
+ * The entry's budget or the port had no room, so no byte left: that is proof for a send, and
+ * nothing for a question. `pause_us`: not again before; 0: as ever after such an end. Text is kept
+ * in the call's memory, as a port does: the outcome's is refilled when the evidence is decided.
  */
-static void call_refused(struct idem_engine *engine, struct idem_flight *flight)
+static void call_refused(struct idem_engine *engine, struct idem_flight *flight, int64_t pause_us)
 {
+    idem_budgets_return(&engine->budgets, &flight->ticket);
     const struct idem_effect *effect = &flight->outcome.intent.effect;
     struct idem_buf kept;
     idem_buf_init(&kept, flight->call.memory, sizeof(flight->call.memory));
@@ -134,6 +136,7 @@ static void call_refused(struct idem_engine *engine, struct idem_flight *flight)
         .region = idem_buf_keep(&kept, effect->region),
         .amount_minor = -1,
         .code = IDEM_STR("not_sent"),
+        .retry_after_us = pause_us,
     };
     IDEM_ASSERT(!kept.full);
     queue_evidence(engine, flight);
@@ -159,6 +162,11 @@ void idem_flight_call(struct idem_engine *engine, struct idem_flight *flight)
     /* In the time of the stamps, which may be another machine's: it is compared with them. */
     flight->asked_us = command->now_us + (flight->called_us - command->mono_us);
 
+    int64_t pause_us = 0;
+    if (!idem_slot_use(engine, flight, &pause_us)) {
+        call_refused(engine, flight, pause_us);
+        return;
+    }
     if (flight->call.kind == IDEM_CALL_SEND) {
         engine->stats.sends += 1;
         idem_crash_point("send-before");
@@ -168,7 +176,7 @@ void idem_flight_call(struct idem_engine *engine, struct idem_flight *flight)
     }
     flight->state = IDEM_FLIGHT_CALLING;
     if (idem_port_submit(engine->options.port, &flight->call) != IDEM_OK) {
-        call_refused(engine, flight);
+        call_refused(engine, flight, 0);
         return;
     }
     idem_list_push(&engine->calling, &flight->node);
@@ -185,6 +193,7 @@ void idem_flight_reap_calls(struct idem_engine *engine)
         IDEM_ASSERT(flight->state == IDEM_FLIGHT_CALLING);
         IDEM_ASSERT(call->evidence.source == idem_call_source(call->kind));
         idem_tally_call(engine, flight);
+        idem_slot_over(engine, flight);
         idem_list_remove(&engine->calling, &flight->node);
         idem_crash_point(call->kind == IDEM_CALL_SEND ? "answer-received" : "ask-answered");
         queue_evidence(engine, flight);
@@ -193,14 +202,15 @@ void idem_flight_reap_calls(struct idem_engine *engine)
 
 void idem_flight_recover(struct idem_engine *engine,
                          struct idem_flight *flight,
-                         const struct idem_due *due)
+                         const struct idem_due *due,
+                         bool slot)
 {
     idem_flight_attach(engine, flight, &due->scope);
     flight->item.command = (struct idem_command){
         .kind = IDEM_COMMAND_DUE,
         .scope = due->scope,
         .intent_row = due->row,
-        .slot = true,
+        .slot = slot,
     };
     queue_command(engine, flight);
 }
@@ -210,7 +220,9 @@ static void act_on_release(struct idem_engine *engine, struct idem_flight *fligh
     switch (flight->outcome.release.kind) {
     case IDEM_RELEASE_NONE:
     case IDEM_RELEASE_WAIT:
-        idem_flight_give_back(engine, flight);
+        if (!idem_slot_run_again(engine, flight)) {
+            idem_flight_give_back(engine, flight);
+        }
         return;
     case IDEM_RELEASE_REPLY:
         idem_crash_point("settle-durable");

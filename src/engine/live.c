@@ -82,7 +82,7 @@ void idem_live_drop(struct idem_live_table *table, const struct idem_scope *scop
 {
     size_t hole = slot_of(table, scope);
     struct idem_live *entry = &table->entries[hole];
-    if (!entry->used || entry->waiters.count > 0 || entry->flight != NULL) {
+    if (!entry->used || entry->waiters.count > 0 || entry->flight != NULL || entry->deferred) {
         return;
     }
     *entry = (struct idem_live){ .used = false };

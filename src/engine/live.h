@@ -1,7 +1,8 @@
 /*
- * live.h - the intents that this process has in hand: who waits for them, and which flight acts.
+ * live.h - the intents that this process has in hand: who waits for them, which flight acts, and
+ * which wait for a place on the wire.
  *
- * An entry exists while somebody waits or a flight acts, and no longer. Fixed size, open
+ * An entry exists while one of these holds, and no longer. Fixed size, open
  * addressing.
  */
 #ifndef IDEM_ENGINE_LIVE_H
@@ -17,6 +18,7 @@ struct idem_live {
     struct idem_scope scope;
     struct idem_list waiters; /* Of struct idem_request.wait_node. */
     void *flight;             /* The flight that acts on it; NULL: none. */
+    bool deferred;            /* Claimed; it waits for a place on the wire. */
     bool used;
 };
 
@@ -33,7 +35,7 @@ struct idem_live *idem_live_find(struct idem_live_table *table, const struct ide
 /* The entry of `scope`, made if absent. The limits of the engine leave room for it. */
 struct idem_live *idem_live_get(struct idem_live_table *table, const struct idem_scope *scope);
 
-/* Forgets the entry if nobody waits and no flight acts. Other entries may move. */
+/* Forgets the entry if nobody waits, no flight acts and it waits for none. Others may move. */
 void idem_live_drop(struct idem_live_table *table, const struct idem_scope *scope);
 
 #endif /* IDEM_ENGINE_LIVE_H */

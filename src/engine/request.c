@@ -9,8 +9,18 @@
 #include "engine/engine_internal.h"
 
 #include "base/bug.h"
+#include "base/crash.h"
 
 #define BUSY_RETRY_AFTER_US IDEM_US_PER_SECOND
+
+void idem_request_queue(struct idem_engine *engine, struct idem_request *request)
+{
+    request->item.command.slot = request->flight != NULL;
+    request->item.owner = IDEM_OWNER_REQUEST;
+    request->item.outcome = &request->outcome;
+    idem_crash_point("accept-queued");
+    idem_engine_queue(engine, &request->item);
+}
 
 static void finish(struct idem_engine *engine, struct idem_request *request)
 {
@@ -20,6 +30,7 @@ static void finish(struct idem_engine *engine, struct idem_request *request)
         idem_flight_give_back(engine, request->flight);
         request->flight = NULL;
     }
+    idem_slot_give_back(engine, request);
     engine->stats.requests -= 1;
     idem_list_push(&engine->done_requests, &request->node);
 }

@@ -18,6 +18,17 @@ static void give_back(struct idem_engine *engine, struct idem_task *task)
     idem_list_push(task->done, &task->item.node);
 }
 
+/* While it drains, what became of a post that is under way is recorded, as for calls. */
+static bool may_run(const struct idem_engine *engine, const struct idem_command *command)
+{
+    const struct idem_store *store = engine->options.store;
+    bool is_end = command->kind == IDEM_COMMAND_DELIVERY &&
+                  command->delivery.word != IDEM_DELIVERY_WORD_TAKE &&
+                  command->delivery.word != IDEM_DELIVERY_WORD_REPLAY;
+    return idem_engine_can_record(engine) ||
+           (is_end && !engine->hurried && !store->broken && !store->stopped);
+}
+
 void idem_engine_run(struct idem_engine *engine, struct idem_task *task)
 {
     struct idem_command *command = &task->item.command;
@@ -28,7 +39,7 @@ void idem_engine_run(struct idem_engine *engine, struct idem_task *task)
     task->unknown = false;
     task->item.owner = IDEM_OWNER_TASK;
     task->item.outcome = &task->outcome;
-    if (!idem_engine_can_record(engine)) {
+    if (!may_run(engine, command)) {
         task->item.answer = IDEM_STORE_DOWN;
         give_back(engine, task);
         return;

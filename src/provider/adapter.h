@@ -16,6 +16,7 @@
 #include "base/text.h"
 #include "core/command.h"
 #include "core/rules.h"
+#include "provider/callback.h"
 #include "provider/port.h"
 
 /* A request before it becomes bytes. `url`, `headers` and their text go into the buffer given. */
@@ -126,6 +127,8 @@ struct idem_adapter {
                          struct idem_buf *buf,
                          struct idem_wire_request *ret_request);
     bool (*list_decode)(const struct idem_wire_answer *answer, struct idem_listing *listing);
+
+    const struct idem_adapter_callbacks *callbacks; /* NULL: the provider says nothing by itself. */
 };
 
 #endif /* IDEM_PROVIDER_ADAPTER_H */

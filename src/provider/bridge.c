@@ -17,7 +17,7 @@
  * shows the difference to a person. A member that is there must be what the protocol says; one bad
  * member makes the whole answer unreadable. JSON null counts as absent.
  *
- * Listings are in bridge_list.c.
+ * Listings are in bridge_list.c, callbacks in bridge_callback.c.
  */
 #include "provider/bridge.h"
 
@@ -264,4 +264,5 @@ const struct idem_adapter idem_bridge_adapter = {
     .decode = bridge_decode,
     .list_request = idem_bridge_list_request,
     .list_decode = idem_bridge_list_decode,
+    .callbacks = &idem_bridge_callbacks,
 };

@@ -24,4 +24,7 @@ void idem_bridge_list_request(const struct idem_listing *listing,
                               struct idem_wire_request *ret_request);
 bool idem_bridge_list_decode(const struct idem_wire_answer *answer, struct idem_listing *listing);
 
+/* bridge_callback.c; see struct idem_adapter. */
+extern const struct idem_adapter_callbacks idem_bridge_callbacks;
+
 #endif /* IDEM_PROVIDER_BRIDGE_INTERNAL_H */

@@ -35,6 +35,7 @@
 #include "base/bug.h"
 #include "base/currency.h"
 #include "provider/adapter.h"
+#include "provider/wire.h"
 
 #define CONNECT_TIMEOUT_MAX INT64_C(5000000) /* Microseconds; a part of the request's timeout. */
 #define REQUEST_TEXT_MAX    4096             /* URL and header lines with the credential. */
@@ -184,19 +185,6 @@ static enum built request_build(struct carrier *carrier)
     return fits ? BUILT_REQUEST : BUILT_TOO_LONG;
 }
 
-/* At most `max` bytes, and no half character at the end. */
-static struct idem_str text_cut(struct idem_str text, size_t max)
-{
-    if (text.len <= max) {
-        return text;
-    }
-    size_t len = max;
-    while (len > 0 && ((unsigned char)text.data[len] & 0xC0U) == 0x80U) {
-        len -= 1;
-    }
-    return idem_str_slice(text, 0, len);
-}
-
 static bool text_fits(const struct idem_evidence *read)
 {
     return read->effect_id.len <= FOREIGN_ID_MAX && read->currency.len <= IDEM_CURRENCY_LEN &&
@@ -286,8 +274,8 @@ static void evidence_fill(struct idem_call *call,
     evidence->amount_minor = read->amount_minor;
     evidence->currency = idem_buf_keep(&buf, read->currency);
     evidence->reference = idem_buf_keep(&buf, read->reference);
-    evidence->code = idem_buf_keep(&buf, text_cut(read->code, IDEM_CODE_MAX));
-    evidence->message = idem_buf_keep(&buf, text_cut(read->message, IDEM_MESSAGE_MAX));
+    evidence->code = idem_buf_keep(&buf, idem_wire_text_cut(read->code, IDEM_CODE_MAX));
+    evidence->message = idem_buf_keep(&buf, idem_wire_text_cut(read->message, IDEM_MESSAGE_MAX));
     evidence->retry_after_us = read->retry_after_us;
     IDEM_ASSERT(!buf.full);
 }
@@ -319,8 +307,8 @@ static void course_keep(struct carrier *carrier)
     so_far->effect_id = idem_buf_keep(&buf, so_far->effect_id);
     so_far->currency = idem_buf_keep(&buf, so_far->currency);
     so_far->reference = idem_buf_keep(&buf, so_far->reference);
-    so_far->code = idem_buf_keep(&buf, text_cut(so_far->code, IDEM_CODE_MAX));
-    so_far->message = idem_buf_keep(&buf, text_cut(so_far->message, IDEM_MESSAGE_MAX));
+    so_far->code = idem_buf_keep(&buf, idem_wire_text_cut(so_far->code, IDEM_CODE_MAX));
+    so_far->message = idem_buf_keep(&buf, idem_wire_text_cut(so_far->message, IDEM_MESSAGE_MAX));
     IDEM_ASSERT(!buf.full); /* evidence_fits() has looked at the others. */
 }
 
@@ -428,7 +416,8 @@ static const struct idem_provider_entry *lister_find(const struct http_port *htt
 {
     for (size_t i = 0; i < http->entry_count; i++) {
         const struct idem_provider_entry *entry = &http->entries[i];
-        if (idem_str_equal(entry->rules->entry, name) && entry->rules->listing &&
+        if (idem_str_equal(entry->rules->entry, name) &&
+            (entry->rules->listing || entry->rules->comparing) &&
             entry->adapter->list_request != NULL) {
             return entry;
         }

@@ -9,10 +9,17 @@
 #define IDEM_PROVIDER_HTTP_PORT_H
 
 #include "core/rules.h"
+#include "provider/callback.h"
 #include "provider/port.h"
 #include "transport/client.h"
 
 struct idem_adapter;
+
+/* What an entry's callbacks may be signed with. */
+struct idem_callback_secrets {
+    struct idem_str secrets[IDEM_CALLBACK_SECRETS_MAX]; /* None is empty. */
+    size_t count;
+};
 
 /*
  * One configured provider entry, as the daemon read it. Text is terminated and outlives the port.
@@ -22,6 +29,7 @@ struct idem_provider_entry {
     const struct idem_provider_rules *rules; /* Its names, capabilities and timeouts. */
     const char *base_url;                    /* Without a slash at the end. */
     const char *credential;                  /* Secret; goes into the request only on the wire. */
+    const struct idem_callback_secrets *callback_secrets; /* NULL: it says nothing by callback. */
 };
 
 /*

@@ -342,6 +342,7 @@ static bool end_of_send(struct reading *reading)
     case IDEM_OUTCOME_UNKNOWN:
     case IDEM_OUTCOME_NOT_EXECUTED:
     case IDEM_OUTCOME_NOT_FOUND:
+    case IDEM_OUTCOME_REVERSED: /* Only an event says so. */
         return end_as(reading, IDEM_OUTCOME_UNKNOWN);
     case IDEM_OUTCOME_COUNT:
         break;
@@ -676,4 +677,5 @@ const struct idem_adapter idem_stripe_adapter = {
     .encode = idem_stripe_encode,
     .list_request = idem_stripe_list_request,
     .list_decode = idem_stripe_list_decode,
+    .callbacks = &idem_stripe_callbacks,
 };

@@ -6,7 +6,7 @@
  *   stripe_object.c  answers as structs
  *   stripe_list.c    listings
  *   stripe_money.c   amounts as Stripe counts them
- *   stripe_verify.c  signatures of events
+ *   stripe_event.c   events, as they come by callback; signature.c judges their signatures
  */
 #ifndef IDEM_PROVIDER_STRIPE_INTERNAL_H
 #define IDEM_PROVIDER_STRIPE_INTERNAL_H
@@ -120,5 +120,8 @@ void idem_stripe_list_request(const struct idem_listing *listing,
                               struct idem_buf *buf,
                               struct idem_wire_request *ret_request);
 bool idem_stripe_list_decode(const struct idem_wire_answer *answer, struct idem_listing *listing);
+
+/* stripe_event.c; see struct idem_adapter. */
+extern const struct idem_adapter_callbacks idem_stripe_callbacks;
 
 #endif /* IDEM_PROVIDER_STRIPE_INTERNAL_H */

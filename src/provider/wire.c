@@ -37,3 +37,15 @@ bool idem_wire_text_read(const struct idem_json *json,
     *ret_text = text;
     return !buf->full && idem_str_find(text, '\0') == text.len;
 }
+
+struct idem_str idem_wire_text_cut(struct idem_str text, size_t max)
+{
+    if (text.len <= max) {
+        return text;
+    }
+    size_t len = max;
+    while (len > 0 && ((unsigned char)text.data[len] & 0xC0U) == 0x80U) {
+        len -= 1;
+    }
+    return idem_str_slice(text, 0, len);
+}

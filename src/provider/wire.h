@@ -1,5 +1,5 @@
 /*
- * wire.h - what adapters share: a header of a request, a text of an answer in JSON.
+ * wire.h - what adapters share: a header of a request, a text of an answer in JSON or cut.
  */
 #ifndef IDEM_PROVIDER_WIRE_H
 #define IDEM_PROVIDER_WIRE_H
@@ -25,5 +25,8 @@ bool idem_wire_text_read(const struct idem_json *json,
                          size_t index,
                          struct idem_buf *buf,
                          struct idem_str *ret_text);
+
+/* At most `max` bytes, and no half character at the end. */
+struct idem_str idem_wire_text_cut(struct idem_str text, size_t max);
 
 #endif /* IDEM_PROVIDER_WIRE_H */

@@ -1,7 +1,7 @@
 /*
  * What the provider says about an effect. One function prints it for sends, repeats, queries and
- * closes alike, so that they agree unless a fault was asked for; a listing is made of the same
- * parts.
+ * closes alike, so that they agree unless a fault was asked for; a listing and a callback are made
+ * of the same parts.
  */
 #include "sandbox/sandbox_internal.h"
 
@@ -133,6 +133,52 @@ void idem_sandbox_answer_print_listed(const struct idem_ledger_effect *effect,
     }
     idem_buf_add(buf, IDEM_STR(",\"happened\":\""));
     idem_date_print_rfc3339(effect->executed_us, buf);
+    idem_buf_add(buf, IDEM_STR("\"}"));
+}
+
+static enum idem_sandbox_answer_lie told_lie(enum idem_sandbox_telling telling)
+{
+    if (telling == IDEM_TELLING_WRONG_AMOUNT) {
+        return IDEM_LIE_AMOUNT;
+    }
+    return telling == IDEM_TELLING_WRONG_CURRENCY ? IDEM_LIE_CURRENCY : IDEM_LIE_NONE;
+}
+
+void idem_sandbox_answer_print_told(const struct idem_ledger_effect *effect,
+                                    const struct idem_sandbox_tale *tale,
+                                    struct idem_buf *buf)
+{
+    static const struct idem_str outcomes[] = {
+        [IDEM_TOLD_PROCESSING] = { "processing", 10 }, [IDEM_TOLD_SUCCEEDED] = { "succeeded", 9 },
+        [IDEM_TOLD_REFUSED] = { "refused", 7 },        [IDEM_TOLD_CLOSED] = { "closed", 6 },
+        [IDEM_TOLD_REVERSED] = { "reversed", 8 },
+    };
+    bool unknown = tale->telling == IDEM_TELLING_UNKNOWN_OUTCOME;
+
+    if (tale->telling == IDEM_TELLING_GARBAGE) {
+        idem_buf_add(buf, IDEM_STR("<html>It works!</html>"));
+        return;
+    }
+    id_print(effect->id, tale->telling == IDEM_TELLING_WRONG_ID, buf);
+    text_print("event", tale->event, buf);
+    text_print("outcome", unknown ? IDEM_STR("settling") : outcomes[tale->outcome], buf);
+    if (tale->telling == IDEM_TELLING_WRONG_ACCOUNT) {
+        text_print("account", IDEM_STR("another-account"), buf);
+    }
+    if (effect->order_memory != NULL) {
+        bool wrong = tale->telling == IDEM_TELLING_WRONG_ORDER;
+        text_print("order_no", wrong ? IDEM_STR("another-order") : effect->order.order_no, buf);
+    }
+    if (tale->outcome == IDEM_TOLD_SUCCEEDED || tale->outcome == IDEM_TOLD_REVERSED) {
+        money_print(&effect->order, told_lie(tale->telling), buf);
+        text_print("reference", effect->reference, buf);
+    }
+    if (tale->outcome == IDEM_TOLD_REFUSED && effect->code.len > 0) {
+        text_print("code", effect->code, buf);
+        text_print("message", IDEM_STR("refused by the sandbox"), buf);
+    }
+    idem_buf_add(buf, IDEM_STR(",\"happened\":\""));
+    idem_date_print_rfc3339(tale->happened_us, buf);
     idem_buf_add(buf, IDEM_STR("\"}"));
 }
 

@@ -86,6 +86,9 @@ void idem_sandbox_ask_close(struct idem_sandbox *sandbox,
     };
 
     if (note(sandbox, &event, &call)) {
+        if (event.closes) {
+            idem_sandbox_callback_tell(sandbox, call.effect);
+        }
         idem_sandbox_answer_known(&call);
     }
 }

@@ -101,6 +101,7 @@ static void due_happen(struct idem_sandbox *sandbox, struct idem_sandbox_due *du
 {
     enum idem_sandbox_due_kind kind = due->kind;
     struct idem_sandbox_call call = due->call;
+    struct idem_sandbox_post *post = due->post;
 
     idem_sandbox_due_destroy(sandbox, due);
     switch (kind) {
@@ -115,6 +116,12 @@ static void due_happen(struct idem_sandbox *sandbox, struct idem_sandbox_due *du
         return;
     case IDEM_DUE_SETTLE:
         idem_sandbox_send_settle(sandbox, call.effect);
+        return;
+    case IDEM_DUE_POST:
+        idem_sandbox_callback_post(sandbox, post);
+        return;
+    case IDEM_DUE_TURN:
+        idem_sandbox_callback_turn(sandbox, call.effect);
         return;
     }
     IDEM_UNREACHABLE();

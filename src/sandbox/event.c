@@ -11,10 +11,11 @@
 #include "base/json.h"
 
 static const struct idem_str kind_names[IDEM_LEDGER_EVENT_COUNT] = {
-    [IDEM_LEDGER_ARRIVAL] = { "arrival", 7 }, [IDEM_LEDGER_EXECUTION] = { "execution", 9 },
-    [IDEM_LEDGER_DECLINE] = { "decline", 7 }, [IDEM_LEDGER_PROCESSING] = { "processing", 10 },
-    [IDEM_LEDGER_INVALID] = { "invalid", 7 }, [IDEM_LEDGER_QUERY] = { "query", 5 },
-    [IDEM_LEDGER_CLOSE] = { "close", 5 },     [IDEM_LEDGER_LISTING] = { "listing", 7 },
+    [IDEM_LEDGER_ARRIVAL] = { "arrival", 7 },   [IDEM_LEDGER_EXECUTION] = { "execution", 9 },
+    [IDEM_LEDGER_DECLINE] = { "decline", 7 },   [IDEM_LEDGER_PROCESSING] = { "processing", 10 },
+    [IDEM_LEDGER_INVALID] = { "invalid", 7 },   [IDEM_LEDGER_QUERY] = { "query", 5 },
+    [IDEM_LEDGER_CLOSE] = { "close", 5 },       [IDEM_LEDGER_LISTING] = { "listing", 7 },
+    [IDEM_LEDGER_REVERSAL] = { "reversal", 8 }, [IDEM_LEDGER_CALLBACK] = { "callback", 8 },
 };
 
 struct flag {
@@ -27,6 +28,7 @@ static const struct flag flags[] = {
     { { "settles", 7 }, offsetof(struct idem_ledger_event, settles) },
     { { "fails", 5 }, offsetof(struct idem_ledger_event, fails) },
     { { "closes", 6 }, offsetof(struct idem_ledger_event, closes) },
+    { { "taken", 5 }, offsetof(struct idem_ledger_event, taken) },
 };
 
 static void text_print(struct idem_str name, struct idem_str text, struct idem_buf *buf)

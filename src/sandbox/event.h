@@ -27,7 +27,9 @@ enum idem_ledger_event_kind {
     IDEM_LEDGER_INVALID,    /* The content is refused; this id cannot succeed any more. */
     IDEM_LEDGER_QUERY,
     IDEM_LEDGER_CLOSE,
-    IDEM_LEDGER_LISTING, /* A page of a listing that holds it was asked for. */
+    IDEM_LEDGER_LISTING,  /* A page of a listing that holds it was asked for. */
+    IDEM_LEDGER_REVERSAL, /* What its last execution moved went back. */
+    IDEM_LEDGER_CALLBACK, /* A callback about it was posted, and that is over. */
     IDEM_LEDGER_EVENT_COUNT
 };
 
@@ -47,6 +49,7 @@ struct idem_ledger_event {
     int64_t due_us;            /* PROCESSING: when it ends, wall clock. */
     bool fails;                /* PROCESSING: it ends declined. */
     bool closes;               /* CLOSE: nothing had moved, and the id is closed now. */
+    bool taken;                /* CALLBACK: it was answered 2xx. */
 };
 
 /* Appends the line with its line feed. */

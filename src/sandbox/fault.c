@@ -45,6 +45,28 @@ static const struct fault_row rows[IDEM_FAULT_COUNT] = {
     [IDEM_FAULT_LIST_SLOW] = { NUMBERED("list_slow_", "") },
 };
 
+static const struct fault_row telling_rows[IDEM_TELLING_COUNT] = {
+    [IDEM_TELLING_OK] = { NAME("ok") },
+    [IDEM_TELLING_NONE] = { NAME("none") },
+    [IDEM_TELLING_LATE] = { NUMBERED("late_", "") },
+    [IDEM_TELLING_TWICE] = { NAME("twice") },
+    [IDEM_TELLING_AGAIN] = { NAME("again") },
+    [IDEM_TELLING_REORDERED] = { NAME("reordered") },
+    [IDEM_TELLING_WRONG_AMOUNT] = { NAME("wrong_amount") },
+    [IDEM_TELLING_WRONG_CURRENCY] = { NAME("wrong_currency") },
+    [IDEM_TELLING_WRONG_ID] = { NAME("wrong_id") },
+    [IDEM_TELLING_WRONG_ORDER] = { NAME("wrong_order") },
+    [IDEM_TELLING_WRONG_ACCOUNT] = { NAME("wrong_account") },
+    [IDEM_TELLING_UNKNOWN_OUTCOME] = { NAME("unknown_outcome") },
+    [IDEM_TELLING_GARBAGE] = { NAME("garbage") },
+    [IDEM_TELLING_STALE] = { NAME("stale") },
+    [IDEM_TELLING_FUTURE] = { NAME("future") },
+    [IDEM_TELLING_FORGED] = { NAME("forged") },
+    [IDEM_TELLING_LAST_SECRET] = { NAME("last_secret") },
+    [IDEM_TELLING_CONTRADICT] = { NUMBERED("contradict_", "") },
+    [IDEM_TELLING_REVERSE] = { NUMBERED("reverse_", "") },
+};
+
 static const enum idem_sandbox_order_kind later_kinds[] = { IDEM_ORDER_CAPTURE, IDEM_ORDER_CANCEL,
                                                             IDEM_ORDER_REFUND };
 
@@ -72,13 +94,13 @@ static bool head_take(struct idem_str *text, struct idem_str head)
     return true;
 }
 
-static bool row_match(const struct fault_row *row,
-                      struct idem_str text,
-                      struct idem_sandbox_fault_rule *rule)
+/* True if `text` is what the row says; its number, or 0, is in `*ret_number`. */
+static bool row_match(const struct fault_row *row, struct idem_str text, int64_t *ret_number)
 {
     int64_t number = 0;
 
     if (!row->numbered) {
+        *ret_number = 0;
         return idem_str_equal(row->name, text);
     }
     if (!head_take(&text, row->name) || !tail_take(&text, row->behind)) {
@@ -87,30 +109,92 @@ static bool row_match(const struct fault_row *row,
     if (!idem_str_to_i64(text, &number) || number > IDEM_FAULT_NUMBER_MAX) {
         return false;
     }
-    rule->count = row->counts ? number : 0;
-    rule->wait_us = row->counts ? 0 : number * IDEM_US_PER_SECOND;
+    *ret_number = number;
     return true;
 }
 
 static bool rule_parse(struct idem_str text, struct idem_sandbox_fault_rule *ret_rule)
 {
-    struct idem_sandbox_fault_rule rule = { .always = tail_take(&text, IDEM_STR("_always")) };
+    bool always = tail_take(&text, IDEM_STR("_always"));
+    int64_t number = 0;
 
     for (enum idem_sandbox_fault fault = IDEM_FAULT_OK; fault < IDEM_FAULT_COUNT; fault++) {
-        if (row_match(&rows[fault], text, &rule)) {
-            rule.fault = fault;
-            *ret_rule = rule;
-            return rows[fault].repeatable || !rule.always;
+        const struct fault_row *row = &rows[fault];
+        if (row_match(row, text, &number)) {
+            *ret_rule = (struct idem_sandbox_fault_rule){
+                .fault = fault,
+                .always = always,
+                .count = row->counts ? number : 0,
+                .wait_us = row->counts ? 0 : number * IDEM_US_PER_SECOND,
+            };
+            return row->repeatable || !always;
         }
     }
     return false;
 }
 
-/* One "operation_fault". `named` says which operations already have theirs. */
-static bool later_parse(struct idem_str text, bool *named, struct idem_sandbox_fault_plan *plan)
+static bool telling_parse(struct idem_str text, struct idem_sandbox_telling_rule *ret_rule)
+{
+    int64_t number = 0;
+
+    for (enum idem_sandbox_telling telling = IDEM_TELLING_OK; telling < IDEM_TELLING_COUNT;
+         telling++) {
+        if (row_match(&telling_rows[telling], text, &number)) {
+            *ret_rule = (struct idem_sandbox_telling_rule){
+                .telling = telling,
+                .wait_us = number * IDEM_US_PER_SECOND,
+            };
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A plan that is being read, and what of it already has its own. */
+struct reading {
+    struct idem_sandbox_fault_plan plan;
+    bool has_rule[IDEM_ORDER_KIND_COUNT];
+    bool has_telling[IDEM_ORDER_KIND_COUNT];
+};
+
+static bool telling_take(struct idem_str text,
+                         enum idem_sandbox_order_kind kind,
+                         struct reading *reading)
+{
+    struct idem_sandbox_telling_rule rule;
+
+    if (!telling_parse(text, &rule)) {
+        return false;
+    }
+    if (!reading->has_telling[kind]) {
+        reading->plan.tellings[kind] = rule;
+        reading->has_telling[kind] = true;
+    }
+    return true;
+}
+
+static bool rule_take(struct idem_str text,
+                      enum idem_sandbox_order_kind kind,
+                      struct reading *reading)
 {
     struct idem_sandbox_fault_rule rule;
 
+    if (!rule_parse(text, &rule)) {
+        return false;
+    }
+    if (!reading->has_rule[kind]) {
+        reading->plan.rules[kind] = rule;
+        reading->has_rule[kind] = true;
+    }
+    return true;
+}
+
+/* One `later` of the grammar. */
+static bool later_parse(struct idem_str text, struct reading *reading)
+{
+    if (head_take(&text, IDEM_STR("callback_"))) {
+        return telling_take(text, IDEM_ORDER_CHARGE, reading);
+    }
     for (size_t i = 0; i < IDEM_ARRAY_COUNT(later_kinds); i++) {
         enum idem_sandbox_order_kind kind = later_kinds[i];
         struct idem_str rest = text;
@@ -118,35 +202,30 @@ static bool later_parse(struct idem_str text, bool *named, struct idem_sandbox_f
             !head_take(&rest, IDEM_STR("_"))) {
             continue;
         }
-        if (!rule_parse(rest, &rule)) {
-            return false;
-        }
-        if (!named[kind]) {
-            plan->rules[kind] = rule;
-            named[kind] = true;
-        }
-        return true;
+        return head_take(&rest, IDEM_STR("callback_")) ? telling_take(rest, kind, reading)
+                                                       : rule_take(rest, kind, reading);
     }
     return false;
 }
 
 bool idem_sandbox_fault_plan_parse(struct idem_str token, struct idem_sandbox_fault_plan *ret_plan)
 {
-    struct idem_sandbox_fault_plan plan = { 0 };
-    bool named[IDEM_ORDER_KIND_COUNT] = { false };
+    struct reading reading = { .plan = { .rules = { { .fault = IDEM_FAULT_OK } } } };
+    struct idem_sandbox_fault_plan *plan = &reading.plan;
 
     if (!head_take(&token, IDEM_STR("tok_")) || tail_take(&token, IDEM_STR("+"))) {
         return false;
     }
-    if (!rule_parse(idem_str_next(&token, '+'), &plan.rules[IDEM_ORDER_CHARGE])) {
+    if (!rule_parse(idem_str_next(&token, '+'), &plan->rules[IDEM_ORDER_CHARGE])) {
         return false;
     }
-    plan.rules[IDEM_ORDER_AUTHORIZE] = plan.rules[IDEM_ORDER_CHARGE];
     while (token.data != NULL) {
-        if (!later_parse(idem_str_next(&token, '+'), named, &plan)) {
+        if (!later_parse(idem_str_next(&token, '+'), &reading)) {
             return false;
         }
     }
-    *ret_plan = plan;
+    plan->rules[IDEM_ORDER_AUTHORIZE] = plan->rules[IDEM_ORDER_CHARGE];
+    plan->tellings[IDEM_ORDER_AUTHORIZE] = plan->tellings[IDEM_ORDER_CHARGE];
+    *ret_plan = *plan;
     return true;
 }

@@ -1,11 +1,13 @@
 /*
  * fault.h - misbehaviour on request: the grammar of method tokens.
  *
- *   token = "tok_" fault *( "+" operation "_" fault )
+ *   token = "tok_" fault *( "+" later )
+ *   later = operation "_" fault / "callback_" telling / operation "_callback_" telling
  *   operation = "capture" / "cancel" / "refund"
  *
- * The first fault is the payment's own, the others wait for the later operations on it. If an
- * operation is named twice, the first one counts. Every fault is in docs/sandbox.md.
+ * The first fault is the payment's own, the others wait for the later operations on it. A telling
+ * is what goes wrong with the callbacks about the payment, or about the operation. If something is
+ * named twice, the first one counts. Every fault and telling is in docs/sandbox.md.
  */
 #ifndef IDEM_SANDBOX_FAULT_H
 #define IDEM_SANDBOX_FAULT_H
@@ -52,8 +54,37 @@ struct idem_sandbox_fault_rule {
     int64_t count;   /* The N of list_error_N. */
 };
 
-struct idem_sandbox_fault_plan {
-    struct idem_sandbox_fault_rule rules[IDEM_ORDER_KIND_COUNT]; /* By kind of operation. */
+enum idem_sandbox_telling {
+    IDEM_TELLING_OK = 0,
+    IDEM_TELLING_NONE,
+    IDEM_TELLING_LATE,
+    IDEM_TELLING_TWICE,
+    IDEM_TELLING_AGAIN,
+    IDEM_TELLING_REORDERED,
+    IDEM_TELLING_WRONG_AMOUNT,
+    IDEM_TELLING_WRONG_CURRENCY,
+    IDEM_TELLING_WRONG_ID,
+    IDEM_TELLING_WRONG_ORDER,
+    IDEM_TELLING_WRONG_ACCOUNT,
+    IDEM_TELLING_UNKNOWN_OUTCOME,
+    IDEM_TELLING_GARBAGE,
+    IDEM_TELLING_STALE,
+    IDEM_TELLING_FUTURE,
+    IDEM_TELLING_FORGED,
+    IDEM_TELLING_LAST_SECRET,
+    IDEM_TELLING_CONTRADICT,
+    IDEM_TELLING_REVERSE,
+    IDEM_TELLING_COUNT
+};
+
+struct idem_sandbox_telling_rule {
+    enum idem_sandbox_telling telling;
+    int64_t wait_us; /* The N of late_N, contradict_N and reverse_N. */
+};
+
+struct idem_sandbox_fault_plan { /* By kind of operation. */
+    struct idem_sandbox_fault_rule rules[IDEM_ORDER_KIND_COUNT];
+    struct idem_sandbox_telling_rule tellings[IDEM_ORDER_KIND_COUNT];
 };
 
 /* False if `token` is not in the grammar; then `*ret_plan` is untouched. */

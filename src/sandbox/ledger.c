@@ -133,11 +133,49 @@ static void sum_add(int64_t *sum, int64_t amount)
     }
 }
 
-/* The money of one execution. */
-static void sums_move(const struct idem_ledger *ledger, struct idem_ledger_effect *effect)
+static void sum_take(int64_t *sum, int64_t amount)
+{
+    *sum = *sum > amount ? *sum - amount : 0;
+}
+
+/* The sums that an operation of this kind moves; the second may be NULL. */
+static void sums_find(struct idem_ledger_effect *payment,
+                      enum idem_sandbox_order_kind kind,
+                      int64_t *ret_sums[2])
+{
+    ret_sums[1] = NULL;
+    switch (kind) {
+    case IDEM_ORDER_CHARGE:
+        ret_sums[0] = &payment->authorized;
+        ret_sums[1] = &payment->captured;
+        return;
+    case IDEM_ORDER_AUTHORIZE:
+        ret_sums[0] = &payment->authorized;
+        return;
+    case IDEM_ORDER_CAPTURE:
+        ret_sums[0] = &payment->captured;
+        return;
+    case IDEM_ORDER_CANCEL:
+        ret_sums[0] = &payment->canceled;
+        return;
+    case IDEM_ORDER_REFUND:
+        ret_sums[0] = &payment->refunded;
+        return;
+    case IDEM_ORDER_NONE:
+    case IDEM_ORDER_KIND_COUNT:
+        break;
+    }
+    IDEM_UNREACHABLE();
+}
+
+/* The money of one execution, there or back. */
+static void sums_move(const struct idem_ledger *ledger,
+                      struct idem_ledger_effect *effect,
+                      void (*move)(int64_t *sum, int64_t amount))
 {
     const struct idem_sandbox_order *order = &effect->order;
     struct idem_ledger_effect *payment = effect;
+    int64_t *sums[2];
 
     if (!idem_sandbox_order_makes_payment(order->kind)) {
         payment = idem_ledger_find(ledger, effect->profile, order->payment_id);
@@ -145,28 +183,10 @@ static void sums_move(const struct idem_ledger *ledger, struct idem_ledger_effec
     if (payment == NULL) {
         return;
     }
-    switch (order->kind) {
-    case IDEM_ORDER_CHARGE:
-        sum_add(&payment->authorized, order->amount_minor);
-        sum_add(&payment->captured, order->amount_minor);
-        return;
-    case IDEM_ORDER_AUTHORIZE:
-        sum_add(&payment->authorized, order->amount_minor);
-        return;
-    case IDEM_ORDER_CAPTURE:
-        sum_add(&payment->captured, order->amount_minor);
-        return;
-    case IDEM_ORDER_CANCEL:
-        sum_add(&payment->canceled, order->amount_minor);
-        return;
-    case IDEM_ORDER_REFUND:
-        sum_add(&payment->refunded, order->amount_minor);
-        return;
-    case IDEM_ORDER_NONE:
-    case IDEM_ORDER_KIND_COUNT:
-        break;
+    sums_find(payment, order->kind, sums);
+    for (size_t i = 0; i < IDEM_ARRAY_COUNT(sums) && sums[i] != NULL; i++) {
+        move(sums[i], order->amount_minor);
     }
-    IDEM_UNREACHABLE();
 }
 
 const char *idem_ledger_allows(const struct idem_ledger_effect *payment,
@@ -223,7 +243,7 @@ static void execution_apply(struct idem_ledger *ledger,
         effect->executed_us = event->at_us;
         effect->execution_no = ledger->executions;
     }
-    sums_move(ledger, effect);
+    sums_move(ledger, effect, sum_add);
 }
 
 static void apply(struct idem_ledger *ledger,
@@ -269,6 +289,14 @@ static void apply(struct idem_ledger *ledger,
         if (event->closes) {
             status_set(effect, IDEM_LEDGER_CLOSED, event);
         }
+        return;
+    case IDEM_LEDGER_REVERSAL:
+        effect->reversals += 1;
+        sums_move(ledger, effect, sum_take);
+        return;
+    case IDEM_LEDGER_CALLBACK:
+        effect->callbacks += 1;
+        effect->callbacks_taken += event->taken ? 1 : 0;
         return;
     case IDEM_LEDGER_NOTHING:
     case IDEM_LEDGER_EVENT_COUNT:
@@ -373,10 +401,11 @@ static enum idem_err line_apply(void *context, struct idem_str line, struct idem
     if (!prepare(ledger, &event, &prepared)) {
         return idem_error_set(reterr, IDEM_E_SYSTEM, "ledger: no memory");
     }
-    if (event.kind == IDEM_LEDGER_EXECUTION && prepared.effect->order_memory == NULL) {
+    bool moves = event.kind == IDEM_LEDGER_EXECUTION || event.kind == IDEM_LEDGER_REVERSAL;
+    if (moves && prepared.effect->order_memory == NULL) {
         prepared_undo(&prepared);
-        return idem_error_set(reterr, IDEM_E_INVALID,
-                              "ledger: line %zu executes what never arrived", ledger->lines_read);
+        return idem_error_set(reterr, IDEM_E_INVALID, "ledger: line %zu moves what never arrived",
+                              ledger->lines_read);
     }
     prepared_apply(ledger, &prepared, &event);
     return IDEM_OK;

@@ -65,6 +65,9 @@ struct idem_ledger_effect {
     int64_t closes;
     int64_t listings;  /* Times that a page with it was asked for. */
     int64_t conflicts; /* Arrivals with another content than the one known. */
+    int64_t reversals;
+    int64_t callbacks; /* Posts about it, and how many of them were answered 2xx. */
+    int64_t callbacks_taken;
 
     /* Of a payment, by its own executions and those of the operations on it, in minor units. */
     int64_t authorized;

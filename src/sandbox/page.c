@@ -87,6 +87,9 @@ static void effect_print(const struct idem_ledger_effect *effect, struct idem_bu
     count_print(IDEM_STR("closes"), effect->closes, buf);
     count_print(IDEM_STR("listings"), effect->listings, buf);
     count_print(IDEM_STR("conflicts"), effect->conflicts, buf);
+    count_print(IDEM_STR("reversals"), effect->reversals, buf);
+    count_print(IDEM_STR("callbacks"), effect->callbacks, buf);
+    count_print(IDEM_STR("callbacks_taken"), effect->callbacks_taken, buf);
     idem_buf_add_char(buf, '}');
 }
 

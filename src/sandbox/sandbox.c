@@ -253,6 +253,9 @@ enum idem_err idem_sandbox_open(const struct idem_sandbox_options *options,
         err = idem_ledger_create(options->ledger_path, &sandbox->ledger, reterr);
     }
     if (err == IDEM_OK) {
+        err = idem_sandbox_callbacks_open(sandbox, reterr);
+    }
+    if (err == IDEM_OK) {
         int rc = uv_timer_init(options->loop, &sandbox->timer);
         IDEM_ASSERT(rc == 0); /* It only fills in the handle. */
         sandbox->timer.data = sandbox;
@@ -278,6 +281,7 @@ uint16_t idem_sandbox_port(const struct idem_sandbox *sandbox)
 void idem_sandbox_close(struct idem_sandbox *sandbox)
 {
     idem_sandbox_due_clear(sandbox);
+    idem_sandbox_callbacks_close(sandbox);
     if (sandbox->server != NULL) {
         idem_server_close(sandbox->server);
     }
@@ -289,7 +293,8 @@ void idem_sandbox_close(struct idem_sandbox *sandbox)
 bool idem_sandbox_closed(const struct idem_sandbox *sandbox)
 {
     return (sandbox->server == NULL || idem_server_closed(sandbox->server)) &&
-           (!sandbox->timer_open || sandbox->timer_closed);
+           (!sandbox->timer_open || sandbox->timer_closed) &&
+           (!sandbox->reaper_open || sandbox->reaper_closed);
 }
 
 void idem_sandbox_destroy(struct idem_sandbox *sandbox)

@@ -6,7 +6,8 @@
  * executions, counted apart.
  *
  * The money moves, and is written to the ledger, before any answer. A caller that has gone stops
- * nothing that was accepted.
+ * nothing that was accepted. What happened is also told by callback, if somebody listens, until it
+ * is answered 2xx or this sandbox ends.
  *
  * Threads: the loop's.
  */
@@ -14,9 +15,13 @@
 #define IDEM_SANDBOX_SANDBOX_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/error.h"
+#include "sandbox/profile.h"
+
+#define IDEM_SANDBOX_SECRETS_MAX 2 /* Of callbacks. */
 
 struct uv_loop_s;
 struct idem_clock;
@@ -29,6 +34,14 @@ struct idem_sandbox_options {
     const char *ledger_path;  /* A file, read back and appended to. NULL: memory only. */
     struct idem_clock *clock; /* Borrowed as long as the sandbox; advances with real time. */
     const char *credential;   /* What callers must bear; borrowed likewise. NULL: anything. */
+
+    /*
+     * Where each profile's callbacks go, and what they are signed with; borrowed likewise. NULL:
+     * that profile tells nobody.
+     */
+    const char *callback_urls[IDEM_PROFILE_COUNT];
+    const char *callback_secrets[IDEM_SANDBOX_SECRETS_MAX];
+    size_t callback_secret_count; /* At least one if there is an address. */
 };
 
 /* Listens. What was processing in the ledger file goes on where it was. */

@@ -17,6 +17,10 @@
 #define IDEM_SANDBOX_TOKENS_MAX 256
 #define IDEM_SANDBOX_BODY_MAX   ((size_t)64 * 1024)
 
+struct idem_digester;
+struct idem_http_client;
+struct idem_sandbox_post;
+
 struct idem_sandbox {
     struct idem_sandbox_options options;
     struct idem_server *server; /* NULL until it listens. */
@@ -25,6 +29,13 @@ struct idem_sandbox {
     bool timer_open;
     bool timer_closed;
     struct idem_list dues;
+    struct idem_http_client *client; /* Of callbacks; NULL: nobody listens. As the next four. */
+    struct idem_digester *digester;
+    struct idem_list posts; /* All that are not over. */
+    int64_t told;           /* Events so far: a part of their names. */
+    uv_prepare_t reaper;
+    bool reaper_open;
+    bool reaper_closed;
     char *text_memory; /* IDEM_SANDBOX_BODY_MAX: texts of the request being read. */
     struct idem_json_token tokens[IDEM_SANDBOX_TOKENS_MAX];
 };
@@ -42,6 +53,8 @@ enum idem_sandbox_due_kind {
     IDEM_DUE_ANSWER,  /* late_N: the answer leaves. */
     IDEM_DUE_SETTLE,  /* processing_N: it ends. */
     IDEM_DUE_LIST,    /* list_slow_N: the page leaves. */
+    IDEM_DUE_POST,    /* A callback leaves. */
+    IDEM_DUE_TURN,    /* contradict_N, reverse_N: what was told turns out otherwise. */
 };
 
 /* Something that happens later. On the heap, the sandbox's. */
@@ -50,6 +63,7 @@ struct idem_sandbox_due {
     enum idem_sandbox_due_kind kind;
     int64_t due_us; /* Wall clock. */
     struct idem_sandbox_call call;
+    struct idem_sandbox_post *post; /* POST: which. */
 };
 
 /* What an answer pretends. */
@@ -90,6 +104,27 @@ uint16_t idem_sandbox_answer_print(const struct idem_ledger_effect *effect,
 void idem_sandbox_answer_print_listed(const struct idem_ledger_effect *effect,
                                       const struct idem_sandbox_fault_rule *rule,
                                       struct idem_buf *buf);
+
+/* What a callback says of its effect. */
+enum idem_sandbox_outcome {
+    IDEM_TOLD_PROCESSING = 0,
+    IDEM_TOLD_SUCCEEDED,
+    IDEM_TOLD_REFUSED,
+    IDEM_TOLD_CLOSED,
+    IDEM_TOLD_REVERSED,
+};
+
+struct idem_sandbox_tale {
+    struct idem_str event;
+    enum idem_sandbox_outcome outcome;
+    enum idem_sandbox_telling telling; /* Its lie, if it is one. */
+    int64_t happened_us;
+};
+
+/* Prints the body of a callback. */
+void idem_sandbox_answer_print_told(const struct idem_ledger_effect *effect,
+                                    const struct idem_sandbox_tale *tale,
+                                    struct idem_buf *buf);
 
 /* Answers with JSON. `exchange` may be NULL. */
 void idem_sandbox_answer_send(struct idem_exchange *exchange,
@@ -133,6 +168,28 @@ void idem_sandbox_send_settle(struct idem_sandbox *sandbox, struct idem_ledger_e
 /* The fault that was asked for: by the payment's own token, or by that of the payment it names. */
 struct idem_sandbox_fault_rule idem_sandbox_send_rule(const struct idem_sandbox *sandbox,
                                                       const struct idem_ledger_effect *effect);
+
+/* Likewise: what goes wrong with callbacks about it. */
+struct idem_sandbox_telling_rule idem_sandbox_send_telling(const struct idem_sandbox *sandbox,
+                                                           const struct idem_ledger_effect *effect);
+
+/* It was told that nothing moved, and now it moves. False: the ledger cannot be written. */
+bool idem_sandbox_send_anyway(struct idem_sandbox *sandbox, struct idem_ledger_effect *effect);
+
+/* callback.c */
+
+enum idem_err idem_sandbox_callbacks_open(struct idem_sandbox *sandbox,
+                                          struct idem_error *reterr) IDEM_MUST_CHECK;
+
+/* Forgets what is not over. Accepts what was not opened. */
+void idem_sandbox_callbacks_close(struct idem_sandbox *sandbox);
+
+/* Tells what has just become of `effect`, as was asked for; to nobody, if nobody listens. */
+void idem_sandbox_callback_tell(struct idem_sandbox *sandbox, struct idem_ledger_effect *effect);
+
+/* What was due happens. */
+void idem_sandbox_callback_post(struct idem_sandbox *sandbox, struct idem_sandbox_post *post);
+void idem_sandbox_callback_turn(struct idem_sandbox *sandbox, struct idem_ledger_effect *effect);
 
 /* list.c */
 

@@ -2,7 +2,8 @@
  * POST {base}/effects: the way of a request through the provider.
  *
  *   read --> arrival --> fault before? --> slow? --> known? --> payment? --> execute --> answer,
- *            (counted)   (the end)         (later)   (answer)   (refuse)     (counted)   (spoilt)
+ *            (counted)   (the end)         (later)   (answer)   (refuse)     (counted,   (spoilt)
+ *                                                                             told)
  *
  * What is counted is in the ledger before the next step. A fault before the execution answers and
  * goes no further, so there is no execution to be found; a fault after it spoils the answer only.
@@ -42,20 +43,34 @@ static const struct idem_ledger_effect *payment_of(const struct idem_sandbox *sa
     return idem_ledger_find(sandbox->ledger, effect->profile, effect->order.payment_id);
 }
 
-struct idem_sandbox_fault_rule idem_sandbox_send_rule(const struct idem_sandbox *sandbox,
-                                                      const struct idem_ledger_effect *effect)
+/* Of the payment's own token, or of that of the payment it names; all `ok` if there is none. */
+static struct idem_sandbox_fault_plan plan_of(const struct idem_sandbox *sandbox,
+                                              const struct idem_ledger_effect *effect)
 {
     const struct idem_ledger_effect *payment = effect;
-    struct idem_sandbox_fault_plan plan = { 0 };
+    const struct idem_sandbox_fault_plan all_ok = { .rules = { { .fault = IDEM_FAULT_OK } } };
+    struct idem_sandbox_fault_plan plan;
 
     if (effect->order_memory != NULL && !idem_sandbox_order_makes_payment(effect->order.kind)) {
         payment = payment_of(sandbox, effect);
     }
     if (payment == NULL || payment->order_memory == NULL ||
         !idem_sandbox_fault_plan_parse(payment->order.method, &plan)) {
-        return (struct idem_sandbox_fault_rule){ .fault = IDEM_FAULT_OK };
+        return all_ok;
     }
-    return plan.rules[effect->order.kind];
+    return plan;
+}
+
+struct idem_sandbox_fault_rule idem_sandbox_send_rule(const struct idem_sandbox *sandbox,
+                                                      const struct idem_ledger_effect *effect)
+{
+    return plan_of(sandbox, effect).rules[effect->order.kind];
+}
+
+struct idem_sandbox_telling_rule idem_sandbox_send_telling(const struct idem_sandbox *sandbox,
+                                                           const struct idem_ledger_effect *effect)
+{
+    return plan_of(sandbox, effect).tellings[effect->order.kind];
 }
 
 static void break_off(struct idem_exchange *exchange, bool reset)
@@ -179,7 +194,14 @@ static bool settle(struct idem_sandbox *sandbox,
 void idem_sandbox_send_settle(struct idem_sandbox *sandbox, struct idem_ledger_effect *effect)
 {
     /* A ledger that cannot be written says so to whoever asks next; here nobody listens. */
-    (void)settle(sandbox, effect, effect->due_fails, true);
+    if (settle(sandbox, effect, effect->due_fails, true)) {
+        idem_sandbox_callback_tell(sandbox, effect);
+    }
+}
+
+bool idem_sandbox_send_anyway(struct idem_sandbox *sandbox, struct idem_ledger_effect *effect)
+{
+    return settle(sandbox, effect, false, false) && effect->status == IDEM_LEDGER_SUCCEEDED;
 }
 
 /* Accepts it and promises to go on later. */
@@ -269,6 +291,7 @@ void idem_sandbox_send_execute(struct idem_sandbox *sandbox, struct idem_sandbox
         idem_sandbox_answer_send(call->exchange, 500, ERROR_LEDGER);
         return;
     }
+    idem_sandbox_callback_tell(sandbox, call->effect);
     answer(sandbox, call);
 }
 

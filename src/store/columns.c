@@ -19,12 +19,14 @@
 #include "core/intent.h"
 #include "core/payment.h"
 #include "core/stub.h"
+#include "core/webhook.h"
 #include "store/look.h"
 
 static_assert(sizeof(enum idem_intent_state) == sizeof(uint32_t), "enums are stored as U32");
 static_assert(sizeof(struct idem_uid) == 16, "BYTES_16");
 static_assert(sizeof(struct idem_scope) == 16, "BYTES_16");
 static_assert(sizeof(struct idem_digest) == 32, "BYTES_32");
+static_assert(IDEM_MESSAGE_TYPE_COUNT < 63, "a set of types is stored as I64");
 
 #define COLUMN(column, type, of, member)                                                    \
     {                                                                                       \
@@ -209,6 +211,44 @@ static const struct idem_column credential_columns[] = {
     COLUMN("revoked_by", TEXT, idem_credential_row, revoked_by),
 };
 
+static const struct idem_column webhook_columns[] = {
+    FIXED("id", BYTES_16, idem_webhook, id),
+    COLUMN("version", U32, idem_webhook, version),
+    FIXED("principal", TEXT, idem_webhook, principal),
+    COLUMN("url", TEXT, idem_webhook, url),
+    COLUMN("types", I64, idem_webhook, types),
+    COLUMN("generation", U32, idem_webhook, generation),
+    COLUMN("rotated_us", I64, idem_webhook, rotated_us),
+    FIXED("created_us", I64, idem_webhook, created_us),
+    FIXED("created_by", TEXT, idem_webhook, created_by),
+    COLUMN("disabled_us", I64, idem_webhook, disabled_us),
+    COLUMN("disabled_by", TEXT, idem_webhook, disabled_by),
+};
+
+static const struct idem_column message_columns[] = {
+    FIXED("id", BYTES_16, idem_message, id),
+    FIXED_WORD("type", idem_message, type, IDEM_MESSAGE_TYPE_COUNT),
+    FIXED("principal", TEXT, idem_message, principal),
+    FIXED("payment_id", BYTES_16, idem_message, payment_id),
+    FIXED("at_us", I64, idem_message, at_us),
+    FIXED("data", TEXT, idem_message, data),
+};
+
+static const struct idem_column delivery_columns[] = {
+    COLUMN("version", U32, idem_delivery, version),
+    FIXED("message_row", I64, idem_delivery, message_row),
+    FIXED("webhook_row", I64, idem_delivery, webhook_row),
+    FIXED("payment_id", BYTES_16, idem_delivery, payment_id),
+    WORD("state", idem_delivery, state, IDEM_DELIVERY_COUNT),
+    COLUMN("attempts", U32, idem_delivery, attempts),
+    COLUMN("due_us", I64, idem_delivery, due_us),
+    COLUMN("token", BYTES_16, idem_delivery, token),
+    COLUMN("last_status", U16, idem_delivery, last_status),
+    COLUMN("last_error", TEXT, idem_delivery, last_error),
+    FIXED("created_us", I64, idem_delivery, created_us),
+    COLUMN("finished_us", I64, idem_delivery, finished_us),
+};
+
 /* What a list shows of an intent; nobody writes it. */
 static const struct idem_column entry_columns[] = {
     COLUMN("id", BYTES_16, idem_entry, id),
@@ -235,6 +275,22 @@ static const struct idem_column place_columns[] = {
     COLUMN("region", TEXT, idem_place, region),
 };
 
+/* What reconciliation reads of an intent and its payment, joined; likewise. */
+static const struct idem_column effect_columns[] = {
+    COLUMN("intents.id", BYTES_16, idem_effect_line, id),
+    WORD("intents.state", idem_effect_line, state, IDEM_INTENT_COUNT),
+    WORD("intents.effect_kind", idem_effect_line, kind, IDEM_EFFECT_KIND_COUNT),
+    COLUMN("intents.effect_id", TEXT, idem_effect_line, effect_id),
+    COLUMN("intents.account", TEXT, idem_effect_line, account),
+    COLUMN("intents.region", TEXT, idem_effect_line, region),
+    COLUMN("coalesce(payments.order_no, '')", TEXT, idem_effect_line, order_no),
+    COLUMN("intents.reference", TEXT, idem_effect_line, reference),
+    COLUMN("intents.amount_minor", I64, idem_effect_line, amount_minor),
+    COLUMN("intents.currency", TEXT, idem_effect_line, currency),
+    COLUMN("intents.created_us", I64, idem_effect_line, created_us),
+    COLUMN("intents.finished_us", I64, idem_effect_line, finished_us),
+};
+
 const struct idem_table idem_table_intents = TABLE("intents", intent_columns, idem_intent);
 const struct idem_table idem_table_payments = TABLE("payments", payment_columns, idem_payment);
 const struct idem_table idem_table_refunds = TABLE("refunds", refund_columns, idem_refund);
@@ -244,8 +300,13 @@ const struct idem_table idem_table_cases = TABLE("cases", case_columns, idem_cas
 const struct idem_table idem_table_stubs = TABLE("stubs", stub_columns, idem_stub);
 const struct idem_table idem_table_credentials =
     TABLE("credentials", credential_columns, idem_credential_row);
+const struct idem_table idem_table_webhooks = TABLE("webhooks", webhook_columns, idem_webhook);
+const struct idem_table idem_table_messages = TABLE("messages", message_columns, idem_message);
+const struct idem_table idem_table_deliveries =
+    TABLE("deliveries", delivery_columns, idem_delivery);
 const struct idem_table idem_table_entries = TABLE("intents", entry_columns, idem_entry);
 const struct idem_table idem_table_places = TABLE("payments", place_columns, idem_place);
+const struct idem_table idem_table_effects = TABLE("intents", effect_columns, idem_effect_line);
 
 size_t idem_table_text_size(const struct idem_table *table, const void *row)
 {

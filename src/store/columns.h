@@ -50,8 +50,13 @@ extern const struct idem_table idem_table_events;      /* struct idem_event, lik
 extern const struct idem_table idem_table_cases;       /* struct idem_case, likewise */
 extern const struct idem_table idem_table_stubs;       /* struct idem_stub */
 extern const struct idem_table idem_table_credentials; /* struct idem_credential_row */
+extern const struct idem_table idem_table_webhooks;    /* struct idem_webhook */
+extern const struct idem_table idem_table_messages;    /* struct idem_message */
+extern const struct idem_table idem_table_deliveries;  /* struct idem_delivery */
 extern const struct idem_table idem_table_entries;     /* struct idem_entry: of intents, to read */
 extern const struct idem_table idem_table_places; /* struct idem_place: of payments, likewise */
+/* struct idem_effect_line: likewise, of intents with their payments; its names say which. */
+extern const struct idem_table idem_table_effects;
 
 /* Bytes of all text of `row`. */
 size_t idem_table_text_size(const struct idem_table *table, const void *row);

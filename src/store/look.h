@@ -17,6 +17,7 @@
 #include "core/event.h"
 #include "core/intent.h"
 #include "core/payment.h"
+#include "core/webhook.h"
 #include "store/answer.h"
 
 enum idem_read_kind {
@@ -38,6 +39,29 @@ enum idem_read_kind {
     IDEM_READ_PLACES,        /* Where payments are, into `places`. Walks over all of them. */
     IDEM_READ_INTENT,        /* By scope, whoever's: the intent. For those who wait for its end. */
     IDEM_READ_WAITED,        /* Which of the intents `waited` nobody need wait for any more. */
+    IDEM_READ_CASE,          /* By the id of a case: as ANY_OPERATION, the intent that has it. */
+    /*
+     * A page of cases of case_kind (NONE: all), open ones or all, newest first, row < after_row (0:
+     * the newest), into `entries`, whose `row` is the case's and `opened` the case.
+     */
+    IDEM_READ_CASES,
+    /* A page, row > after_row, into `webhooks`: the one `id` or all, of `principal` or of all. */
+    IDEM_READ_WEBHOOKS,
+    /*
+     * Deliveries with all that belongs to them, into `posts`. POSTS: PENDING and due at now_us, the
+     * earliest first, and of one webhook and payment none behind an earlier message that is PENDING
+     * with at most IDEM_POST_ORDERED_MAX attempts. DELIVERIES: a page, newest first,
+     * row < after_row, of delivery_state (NONE: all), of the webhook `id` (zeros: all), of
+     * `principal` (empty: all).
+     */
+    IDEM_READ_POSTS,
+    IDEM_READ_DELIVERIES,
+    /*
+     * Intents with an effect at `entry` that were made from from_us on, up to but without to_us, in
+     * order of row, row > after_row, into `effects`. Records are made in order of time but for
+     * IDEM_EFFECTS_SKEW_US: where that begins is found by halving, not by a walk.
+     */
+    IDEM_READ_EFFECTS,
     IDEM_READ_COUNT
 };
 
@@ -50,6 +74,13 @@ enum idem_read_kind {
 #define IDEM_READ_CREDENTIALS_MAX 16
 #define IDEM_READ_PLACES_MAX      32
 #define IDEM_READ_WAITED_MAX      1024 /* Asked for at once. */
+#define IDEM_READ_WEBHOOKS_MAX    16
+#define IDEM_READ_POSTS_MAX       16
+#define IDEM_READ_EFFECTS_MAX     128
+
+#define IDEM_READ_SKIP_MAX    32
+#define IDEM_POST_ORDERED_MAX 5 /* Attempts for which later messages wait for an earlier one. */
+#define IDEM_EFFECTS_SKEW_US  (INT64_C(600) * 1000 * 1000)
 
 /* Which operations a list shows. */
 enum idem_list_filter {
@@ -83,11 +114,38 @@ struct idem_entry {
     struct idem_case opened; /* Its newest open case; kind NONE: none. */
 };
 
+/* A delivery and what it is of. */
+struct idem_post {
+    struct idem_delivery delivery;
+    struct idem_message message;
+    struct idem_webhook webhook;
+};
+
+/* An effect as reconciliation compares it. */
+struct idem_effect_line {
+    int64_t row; /* The cursor of the next page is the last one's. */
+    struct idem_uid id;
+    enum idem_intent_state state;
+    enum idem_effect_kind kind;
+    struct idem_str effect_id;
+    struct idem_str account;
+    struct idem_str region;
+    struct idem_str order_no; /* Of its payment; empty: there is none. */
+    struct idem_str reference;
+    int64_t amount_minor;
+    struct idem_str currency;
+    int64_t created_us;
+    int64_t finished_us;
+};
+
 struct idem_summary {
     int64_t by_state[IDEM_INTENT_COUNT]; /* Of states that are not final. */
     int64_t oldest_unknown_us; /* Since when; 0: nothing is unknown. UNKNOWN and PARKED. */
     int64_t oldest_due_us;     /* The earliest due time; 0: none. */
     int64_t cases_open;
+    int64_t deliveries_pending;
+    int64_t deliveries_dead;
+    int64_t oldest_delivery_us; /* When the oldest that is pending was made; 0: none is. */
     int64_t stubs;
     int64_t bytes;      /* What the store takes on disk, with its log. */
     int64_t bytes_free; /* Inside it, for use again. */
@@ -118,6 +176,20 @@ struct idem_read {
     int64_t now_us;
     int64_t after_row; /* LIST: 0 is the beginning. */
     enum idem_list_filter filter;
+    enum idem_case_kind case_kind;
+    bool open_only;
+    enum idem_delivery_state delivery_state;
+    /* POSTS: nothing of these webhooks, by row: as many are on their way there as may be. */
+    int64_t skip[IDEM_READ_SKIP_MAX];
+    size_t skip_count;
+    struct idem_str entry;
+    int64_t from_us;
+    int64_t to_us;
+    /*
+     * EFFECTS, for the backend: read.c sets it before find_effects, with after_row. This row and
+     * those behind it were made too late or are not there.
+     */
+    int64_t until_row;
     /*
      * WAITED: the submitter's, in order of `row`; those that are final, released or gone are moved
      * to the front, and counted. One question, however many they are.
@@ -143,12 +215,18 @@ struct idem_read {
     size_t case_count;
     struct idem_entry entries[IDEM_READ_ENTRIES_MAX];
     size_t entry_count;
-    bool more; /* LIST, CREDENTIALS: there is another page. PLACES: there are others. */
+    bool more; /* Of pages: there is another. PLACES: there are others. */
     struct idem_summary summary;
     struct idem_credential_row credentials[IDEM_READ_CREDENTIALS_MAX];
     size_t credential_count;
     struct idem_place places[IDEM_READ_PLACES_MAX];
     size_t place_count;
+    struct idem_webhook webhooks[IDEM_READ_WEBHOOKS_MAX];
+    size_t webhook_count;
+    struct idem_post posts[IDEM_READ_POSTS_MAX];
+    size_t post_count;
+    struct idem_effect_line effects[IDEM_READ_EFFECTS_MAX];
+    size_t effect_count;
     struct idem_buf kept; /* Text of the rows above. */
     char memory[IDEM_READ_MEMORY_MAX];
 };

@@ -4,6 +4,11 @@
  * Nothing a caller owns is found without the caller's principal (P13). The encoded provider request
  * is the one bulky text that no reader needs: if an operation's history does not fit beside it,
  * the request is left out; if that is not enough, the oldest events are, and event_total says so.
+ *
+ * Where a time begins and ends among the intents is found by halving their handles. They stand in
+ * order of time but for IDEM_EFFECTS_SKEW_US: if one was made that much before a time, all those
+ * before it were made before that time; likewise behind it. So halving may stop at whatever place
+ * it comes to, and none is overlooked.
  */
 #include "store/read.h"
 
@@ -50,7 +55,7 @@ static void request_drop(struct idem_read *read)
 static enum idem_rows_step events_read(struct idem_rows *rows, struct idem_read *read)
 {
     enum idem_rows_step step = IDEM_ROWS_OK;
-    if (read->kind == IDEM_READ_ANY_OPERATION) {
+    if (read->kind == IDEM_READ_ANY_OPERATION || read->kind == IDEM_READ_CASE) {
         step = rows->ops->find_cases(rows, read->intent.row, read);
     }
     return step == IDEM_ROWS_OK ? rows->ops->find_events(rows, read->intent.row, read) : step;
@@ -86,7 +91,8 @@ static enum idem_rows_step operation_read(struct idem_rows *rows,
     if (step != IDEM_ROWS_OK || read->kept.full) {
         return step;
     }
-    if (find != IDEM_FIND_BY_ANY_ID && !idem_str_equal(read->intent.principal, read->principal)) {
+    bool whoever = find == IDEM_FIND_BY_ANY_ID || find == IDEM_FIND_BY_CASE;
+    if (!whoever && !idem_str_equal(read->intent.principal, read->principal)) {
         read->intent = (struct idem_intent){ .row = 0 };
     }
     read->found = read->intent.row != 0;
@@ -134,6 +140,80 @@ static enum idem_rows_step waited_read(struct idem_rows *rows, struct idem_read 
     return step;
 }
 
+/* Where a time begins among handles. */
+struct halves {
+    int64_t time_us;
+    int64_t before; /* It and all before it were made before that time, or need no look. */
+    int64_t behind; /* It and all behind it were not, or are not there; 0: not known yet. */
+};
+
+/* Looks at `row`, or the next one that is there. */
+static enum idem_rows_step halves_look(struct idem_rows *rows, int64_t row, struct halves *halves)
+{
+    int64_t found = 0;
+    int64_t created_us = 0;
+    enum idem_rows_step step = rows->ops->find_created(rows, row, &found, &created_us);
+    if (step == IDEM_ROWS_OK && found != 0 && created_us < halves->time_us) {
+        halves->before = found;
+    } else {
+        halves->behind = row;
+    }
+    return step;
+}
+
+/* From `before` on in strides that double until it is behind the time, then by halving. */
+static enum idem_rows_step halves_find(struct idem_rows *rows, struct halves *halves)
+{
+    enum idem_rows_step step = IDEM_ROWS_OK;
+    for (int64_t stride = 1; halves->behind == 0 && step == IDEM_ROWS_OK; stride *= 2) {
+        bool far = halves->before > INT64_MAX - stride; /* Cursors come from callers. */
+        step = halves_look(rows, far ? INT64_MAX : halves->before + stride, halves);
+    }
+    while (step == IDEM_ROWS_OK && halves->behind - halves->before > 1) {
+        int64_t middle = halves->before + (halves->behind - halves->before) / 2;
+        step = halves_look(rows, middle, halves);
+    }
+    return step;
+}
+
+/* One is not a page. */
+static enum idem_rows_step webhooks_read(struct idem_rows *rows, struct idem_read *read)
+{
+    if (idem_uid_is_zero(read->id)) {
+        return rows->ops->find_webhooks(rows, read);
+    }
+    const struct idem_rows_key key = { .id = read->id };
+    read->webhooks[0] = (struct idem_webhook){ .row = 0 };
+    enum idem_rows_step step =
+        rows->ops->find_webhook(rows, IDEM_FIND_BY_ANY_ID, &key, &read->webhooks[0]);
+    read->webhook_count = step == IDEM_ROWS_OK && read->webhooks[0].row != 0 ? 1 : 0;
+    read->more = false;
+    return step;
+}
+
+static enum idem_rows_step effects_read(struct idem_rows *rows, struct idem_read *read)
+{
+    int64_t after_row = read->after_row;
+    struct halves from = { .time_us = read->from_us - IDEM_EFFECTS_SKEW_US };
+    enum idem_rows_step step = after_row == 0 ? halves_find(rows, &from) : IDEM_ROWS_OK;
+    if (step != IDEM_ROWS_OK) {
+        return step;
+    }
+    bool endless = read->to_us > INT64_MAX - IDEM_EFFECTS_SKEW_US;
+    struct halves to = {
+        .time_us = endless ? INT64_MAX : read->to_us + IDEM_EFFECTS_SKEW_US,
+        .before = after_row == 0 ? from.before : after_row,
+    };
+    read->after_row = to.before;
+    step = halves_find(rows, &to);
+    read->until_row = to.behind;
+    if (step == IDEM_ROWS_OK) {
+        step = rows->ops->find_effects(rows, read);
+    }
+    read->after_row = after_row;
+    return step;
+}
+
 static enum idem_rows_step kind_read(struct idem_rows *rows,
                                      int64_t incarnation,
                                      struct idem_read *read)
@@ -172,6 +252,17 @@ static enum idem_rows_step kind_read(struct idem_rows *rows,
     case IDEM_READ_WAITED:
         return rows->ops->find_waited == NULL ? waited_read(rows, read)
                                               : rows->ops->find_waited(rows, read);
+    case IDEM_READ_CASE:
+        return operation_read(rows, IDEM_FIND_BY_CASE, read);
+    case IDEM_READ_CASES:
+        return rows->ops->find_case_list(rows, read);
+    case IDEM_READ_WEBHOOKS:
+        return webhooks_read(rows, read);
+    case IDEM_READ_POSTS:
+    case IDEM_READ_DELIVERIES:
+        return rows->ops->find_posts(rows, read);
+    case IDEM_READ_EFFECTS:
+        return effects_read(rows, read);
     case IDEM_READ_NONE:
     case IDEM_READ_COUNT:
         break;
@@ -197,6 +288,9 @@ static void read_reset(struct idem_read *read)
     read->summary = (struct idem_summary){ .bytes = 0 };
     read->credential_count = 0;
     read->place_count = 0;
+    read->webhook_count = 0;
+    read->post_count = 0;
+    read->effect_count = 0;
 }
 
 /* It is told to somebody outside; workers only make commands of what they read. */
@@ -205,7 +299,7 @@ static bool is_told(enum idem_read_kind kind)
     return kind == IDEM_READ_PAYMENT || kind == IDEM_READ_PAYMENT_BY_ORDER ||
            kind == IDEM_READ_REFUND || kind == IDEM_READ_OPERATION ||
            kind == IDEM_READ_OPERATION_BY_SCOPE || kind == IDEM_READ_ANY_OPERATION ||
-           kind == IDEM_READ_INTENT;
+           kind == IDEM_READ_INTENT || kind == IDEM_READ_CASE;
 }
 
 bool idem_read_run(struct idem_rows *rows, int64_t incarnation, struct idem_read *read)

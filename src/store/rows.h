@@ -37,6 +37,8 @@ enum idem_rows_step {
 #define IDEM_META_OLD_EFFECTS   "old_effect_ids"   /* "1": made before ids named scopes. */
 #define IDEM_META_SCHEMA_MIN    "schema_min"       /* Shared stores: the oldest that may work. */
 
+#define IDEM_ROWS_SWEEP_MAX 256
+
 /* What a row is looked for by. */
 enum idem_find {
     IDEM_FIND_NONE = 0,
@@ -45,6 +47,7 @@ enum idem_find {
     IDEM_FIND_BY_ANY_ID, /* `id`, whoever's: for operators. */
     IDEM_FIND_BY_SCOPE,  /* Intents, stubs: `scope`. */
     IDEM_FIND_BY_SECRET, /* Credentials: `secret`. */
+    IDEM_FIND_BY_CASE,   /* Intents: the one that has the case `id`. */
     /*
      * The one that holds `number`: payments among those of `principal`, refunds among those of the
      * payment `row`, stubs that made a payment among those of another scope than `scope`.
@@ -112,10 +115,11 @@ struct idem_rows_ops {
     enum idem_rows_step (*find_left)(struct idem_rows *rows,
                                      int64_t incarnation,
                                      struct idem_read *read);
-    /* Bit 1 << kind for every kind of which the intent has an open case. */
-    enum idem_rows_step (*find_open_cases)(struct idem_rows *rows,
+    /* Bit 1 << kind for every kind of which the intent has an open, or a decided case. */
+    enum idem_rows_step (*find_case_kinds)(struct idem_rows *rows,
                                            int64_t intent_row,
-                                           uint32_t *ret_kinds);
+                                           uint32_t *ret_open,
+                                           uint32_t *ret_decided);
     enum idem_rows_step (*find_reap)(struct idem_rows *rows, struct idem_read *read);
     /* Into `read`: the newest that fit. */
     enum idem_rows_step (*find_cases)(struct idem_rows *rows,
@@ -147,6 +151,37 @@ struct idem_rows_ops {
                                            enum idem_find find,
                                            const struct idem_rows_key *key,
                                            struct idem_credential_row *ret_credential);
+    /* The event of the entry is in the inbox. */
+    enum idem_rows_step (*find_event)(struct idem_rows *rows,
+                                      struct idem_str entry,
+                                      struct idem_str event_id,
+                                      bool *ret_seen);
+    /* The principal has a webhook that is not disabled. */
+    enum idem_rows_step (*find_listened)(struct idem_rows *rows,
+                                         struct idem_str principal,
+                                         bool *ret_listened);
+    enum idem_rows_step (*find_webhook)(struct idem_rows *rows,
+                                        enum idem_find find,
+                                        const struct idem_rows_key *key,
+                                        struct idem_webhook *ret_webhook);
+    /* How many the principal has, disabled ones too. */
+    enum idem_rows_step (*count_webhooks)(struct idem_rows *rows,
+                                          struct idem_str principal,
+                                          size_t *ret_count);
+    enum idem_rows_step (*find_delivery)(struct idem_rows *rows,
+                                         struct idem_uid message_id,
+                                         struct idem_uid webhook_id,
+                                         struct idem_delivery *ret_delivery);
+    /* Into `read`, likewise pages: behind after_row, as many as fit, and whether there are more. */
+    enum idem_rows_step (*find_webhooks)(struct idem_rows *rows, struct idem_read *read);
+    enum idem_rows_step (*find_posts)(struct idem_rows *rows, struct idem_read *read);
+    enum idem_rows_step (*find_effects)(struct idem_rows *rows, struct idem_read *read);
+    enum idem_rows_step (*find_case_list)(struct idem_rows *rows, struct idem_read *read);
+    /* When the first intent with this handle or a later one was made; row 0: there is none. */
+    enum idem_rows_step (*find_created)(struct idem_rows *rows,
+                                        int64_t from_row,
+                                        int64_t *ret_row,
+                                        int64_t *ret_created_us);
     /* A value of the store's own; empty if it is not there. */
     enum idem_rows_step (*find_meta)(struct idem_rows *rows,
                                      const char *name,
@@ -177,6 +212,29 @@ struct idem_rows_ops {
     enum idem_rows_step (*apply_stubs)(struct idem_rows *rows, struct idem_str payment_effect_id);
     enum idem_rows_step (*write_credential)(struct idem_rows *rows,
                                             struct idem_credential_write *write);
+    /* INSERT of what is there is a miss. UPDATE: counts one more, and when. */
+    enum idem_rows_step (*write_inbox)(struct idem_rows *rows,
+                                       const struct idem_inbox_write *write);
+    /*
+     * The message, and a delivery PENDING at once for each webhook of its principal that is not
+     * disabled and wants its type; or for `webhook_row` alone. Nothing if there is none. A message
+     * that is there already (same id) stays as it is: its command ran before.
+     */
+    enum idem_rows_step (*add_message)(struct idem_rows *rows,
+                                       int64_t webhook_row,
+                                       const struct idem_message *message);
+    enum idem_rows_step (*write_webhook)(struct idem_rows *rows, struct idem_webhook_write *write);
+    enum idem_rows_step (*write_delivery)(struct idem_rows *rows,
+                                          struct idem_delivery_write *write);
+    /* The webhook is disabled or gone: what is PENDING for it becomes DEAD. */
+    enum idem_rows_step (*drop_deliveries)(struct idem_rows *rows,
+                                           int64_t webhook_row,
+                                           int64_t now_us);
+    /*
+     * Removes at most IDEM_ROWS_SWEEP_MAX of each: events of the inbox that came last before
+     * `before_us`, and messages made before it with their deliveries if none of them is PENDING.
+     */
+    enum idem_rows_step (*sweep)(struct idem_rows *rows, int64_t before_us);
     enum idem_rows_step (*write_meta)(struct idem_rows *rows,
                                       const char *name,
                                       struct idem_str value);

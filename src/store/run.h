@@ -2,8 +2,8 @@
  * run.h - how a batch of commands runs, whichever backend holds the rows.
  *
  * Stamp, begin, and for each command: fetch its facts, decide, apply the writes; then one commit.
- * The run itself knows two things of the store that only its own writes change: how many stubs
- * there are, and whether the restored mode lasts.
+ * The run itself knows three things of the store that only its own writes change: how many stubs
+ * and webhooks there are, and whether the restored mode lasts.
  *
  * A miss undoes all of it and every command runs alone, deciding anew as often as its facts move,
  * at most IDEM_STORE_TRIES_MAX times.
@@ -26,6 +26,7 @@ struct idem_run_opening {
     int64_t opened_us;       /* When it began, by the clock as the store raised it. */
     int64_t memory_since_us; /* Wall time since when the store has records; 0: not known. */
     int64_t stub_count;      /* How many stubs it has. */
+    int64_t webhook_count;   /* How many webhooks it has; of a shared store: at least 1. */
     int64_t restored_at_us;  /* When it was put back; 0: never. */
     bool restored;           /* It is an older copy, and what that missed is not known yet. */
 };
@@ -52,9 +53,11 @@ struct idem_run {
     bool freed;  /* Rows went, or became small. Whoever cares clears it. */
     /* As of the last commit. A store without stubs is never asked for one. */
     int64_t stub_count;
+    int64_t webhook_count;
     bool restored;
     /* What the open transaction changes of it. */
     int64_t stubs_added;
+    int64_t webhooks_added;
     bool restored_over;
     bool memory_gap; /* The mode ended without the listings. */
     bool freeing;

@@ -78,6 +78,7 @@ struct transfer {
     uv_timer_t deadline;
     enum objection objection;
     struct idem_http_head head;
+    struct idem_http_opening opening;
     bool http2; /* The request was written as HTTP/2. */
     bool fresh; /* It asks for a new connection: the one it had was stale. */
     int socket; /* Which the request was let through to; -1: none that is known. */
@@ -148,18 +149,31 @@ static const char *objection_text(enum objection objection)
     IDEM_UNREACHABLE();
 }
 
-/* The end of a final answer, or what libcurl took for one. */
-static bool well_ended(const struct transfer *transfer, CURLcode result, long status)
+/* The head of a final answer has ended, whatever became of its body or of the wait for it. */
+static bool head_ended(const struct transfer *transfer, long status)
 {
-    return transfer->objection == OBJECTION_NONE && result == CURLE_OK && status >= STATUS_MIN &&
-           status <= STATUS_MAX && transfer->head.state == IDEM_HTTP_HEAD_ENDED;
+    return transfer->objection != OBJECTION_AGAIN && transfer->objection != OBJECTION_VERSION &&
+           status >= STATUS_MIN && status <= STATUS_MAX &&
+           transfer->head.state == IDEM_HTTP_HEAD_ENDED;
 }
 
-/* Of an answer that is well_ended(): nothing of its body can be missing. */
+/* Of an answer whose end libcurl has seen: nothing of its body can be missing. */
 static bool is_delimited(const struct transfer *transfer, long status)
 {
     return idem_http_head_delimits(&transfer->head) || status == 204 || status == 304 ||
            (transfer->http2 && idem_http_body_whole(idem_buf_str(&transfer->call->answer_buf)));
+}
+
+static bool is_answered(struct transfer *transfer, CURLcode result, long status)
+{
+    if (transfer->call->head_suffices || !head_ended(transfer, status)) {
+        return head_ended(transfer, status);
+    }
+    bool ended = transfer->objection == OBJECTION_NONE && result == CURLE_OK;
+    bool whole = ended && is_delimited(transfer, status);
+    transfer->client->http2_vague =
+        transfer->client->http2_vague || (ended && !whole && transfer->http2);
+    return whole;
 }
 
 /*
@@ -196,16 +210,12 @@ static void verdict_set(struct transfer *transfer, CURLcode result)
     long status = 0;
     (void)curl_easy_getinfo(transfer->easy, CURLINFO_RESPONSE_CODE, &status); /* Stays 0. */
 
-    bool ended = call->sends == 1 && well_ended(transfer, result, status);
-    if (ended && is_delimited(transfer, status)) {
+    if (call->sends == 1 && is_answered(transfer, result, status)) {
         call->verdict = IDEM_HTTP_ANSWERED;
         call->status = (uint16_t)status;
-        call->answer = idem_buf_str(&call->answer_buf);
+        call->answer = call->head_suffices ? call->answer : idem_buf_str(&call->answer_buf);
         call->head = idem_buf_str(&call->head_buf);
         return;
-    }
-    if (ended && transfer->http2) {
-        transfer->client->http2_vague = true;
     }
     call->verdict = call->sends == 0 ? IDEM_HTTP_NOT_SENT : IDEM_HTTP_UNKNOWN;
     call->hopeless = call->sends == 0 && is_hopeless(transfer, result);
@@ -214,6 +224,9 @@ static void verdict_set(struct transfer *transfer, CURLcode result)
     call->retry_after_us = 0;
 
     const char *why = objection_text(transfer->objection);
+    if (why == NULL && call->sends == 0 && transfer->opening.refused) {
+        why = "the address may not be connected to";
+    }
     if (why == NULL && result == CURLE_OK) {
         why = "the answer may have lost its end";
     }
@@ -549,7 +562,7 @@ static int timer_changed(CURLM *multi, long timeout_ms, void *user)
 /* Setting a call up. */
 
 /* The hooks that every transfer has, whatever its call. */
-static CURLcode hooks_set(const struct transfer *transfer)
+static CURLcode hooks_set(struct transfer *transfer)
 {
     CURL *easy = transfer->easy;
     CURLcode rc = curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, guard);
@@ -561,7 +574,7 @@ static CURLcode hooks_set(const struct transfer *transfer)
     rc = rc != CURLE_OK ? rc : curl_easy_setopt(easy, CURLOPT_WRITEDATA, transfer);
     rc = rc != CURLE_OK ? rc : curl_easy_setopt(easy, CURLOPT_PRIVATE, transfer);
     rc = rc != CURLE_OK ? rc : curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, transfer->error);
-    rc = rc != CURLE_OK ? rc : idem_http_options_sockets(easy, &transfer->client->sockets);
+    rc = rc != CURLE_OK ? rc : idem_http_options_sockets(easy, &transfer->opening);
     rc = rc != CURLE_OK ? rc : curl_easy_setopt(easy, CURLOPT_DEBUGFUNCTION, wire_report);
     rc = rc != CURLE_OK ? rc : curl_easy_setopt(easy, CURLOPT_DEBUGDATA, transfer);
     return rc != CURLE_OK ? rc : curl_easy_setopt(easy, CURLOPT_VERBOSE, 1L);
@@ -611,19 +624,17 @@ enum idem_err idem_http_client_submit(struct idem_http_client *client, struct id
     transfer->call = call;
     transfer->objection = OBJECTION_NONE;
     idem_http_head_reset(&transfer->head);
+    transfer->opening.refused = false;
     transfer->http2 = false;
     transfer->fresh = false;
     transfer->socket = -1;
     transfer->error[0] = '\0';
 
-    transfer->setup =
-        idem_http_options_version(transfer->easy, client->http2 && !client->http2_vague);
-    if (transfer->setup == CURLE_OK) {
-        transfer->setup = idem_http_options_fresh(transfer->easy, false);
-    }
-    if (transfer->setup == CURLE_OK) {
-        transfer->setup = idem_http_options_aim(transfer->easy, call, &transfer->lines);
-    }
+    CURL *easy = transfer->easy;
+    CURLcode rc = idem_http_options_version(easy, client->http2 && !client->http2_vague);
+    rc = rc != CURLE_OK ? rc : idem_http_options_fresh(easy, false);
+    rc = rc != CURLE_OK ? rc : idem_http_options_aim(easy, call, &transfer->lines);
+    transfer->setup = rc;
     uv_update_time(client->loop);
     /* Fails only without callback. */
     (void)uv_timer_start(&transfer->deadline, on_deadline, idem_http_ms_from_us(call->timeout_us),
@@ -706,6 +717,10 @@ static enum idem_err transfers_create(struct idem_http_client *client,
     for (size_t i = 0; i < options->calls_max; i++) {
         struct transfer *transfer = &client->transfers[i];
         transfer->client = client;
+        transfer->opening = (struct idem_http_opening){
+            .sockets = &client->sockets,
+            .may_connect = options->may_connect,
+        };
         transfer->easy = curl_easy_init();
         if (transfer->easy == NULL) {
             return IDEM_E_SYSTEM;
@@ -729,6 +744,7 @@ enum idem_err idem_http_client_create(const struct idem_http_client_options *opt
 {
     IDEM_ASSERT(options->calls_max > 0);
     IDEM_ASSERT(options->connections_per_host_max > 0);
+    IDEM_ASSERT(options->may_connect == NULL || options->proxy == NULL);
 
     if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
         return idem_error_set(reterr, IDEM_E_SYSTEM, "libcurl did not start");

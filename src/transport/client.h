@@ -23,6 +23,7 @@
 #include "base/list.h"
 #include "base/text.h"
 
+struct sockaddr;
 struct uv_loop_s;
 struct idem_http_client;
 
@@ -56,6 +57,7 @@ struct idem_http_call {
     size_t answer_room_size;
     char *head_room; /* For the fields of the answer's head, until reaped; NULL: not kept. */
     size_t head_room_size;
+    bool head_suffices; /* ANSWERED as soon as its head has ended; `answer` stays empty. */
 
     /* Valid once reaped. */
     enum idem_http_verdict verdict;
@@ -85,6 +87,11 @@ struct idem_http_client_options {
     const char *ca_file; /* NULL: the system's. */
     const char *proxy;   /* NULL: none. The environment's are never used. */
     bool http2;          /* Where TLS offers it (ALPN); else HTTP/1.1 only. */
+    /*
+     * NULL, or whether this address may be connected to: asked for each one, after its name was
+     * looked up. Not with a proxy, which does both by itself.
+     */
+    bool (*may_connect)(const struct sockaddr *address);
 };
 
 enum idem_err idem_http_client_create(const struct idem_http_client_options *options,

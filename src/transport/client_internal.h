@@ -14,6 +14,7 @@
 
 #include "transport/client.h"
 
+struct idem_http_opening;
 struct idem_http_sockets;
 
 /* Ours in front and behind: no Expect, and no type that libcurl makes up. */
@@ -42,8 +43,14 @@ void idem_http_lines_wipe(struct idem_http_lines *lines);
 /* What is the same for every call of a client. */
 CURLcode idem_http_options_fix(CURL *easy, const struct idem_http_client_options *options);
 
-/* Which sockets it opens and closes is kept in `sockets`, for as long as it has any. */
-CURLcode idem_http_options_sockets(CURL *easy, struct idem_http_sockets *sockets);
+/* What a transfer opens sockets with. Outlives it. */
+struct idem_http_opening {
+    struct idem_http_sockets *sockets; /* Outlive the last of them: closing is noted there too. */
+    bool (*may_connect)(const struct sockaddr *address); /* NULL: to any. */
+    bool refused; /* An address, since the owner last set this to false. */
+};
+
+CURLcode idem_http_options_sockets(CURL *easy, struct idem_http_opening *opening);
 
 /* Before every call: HTTP/2 where TLS offers it, or HTTP/1.1 only. */
 CURLcode idem_http_options_version(CURL *easy, bool http2);

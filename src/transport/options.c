@@ -83,12 +83,17 @@ CURLcode idem_http_options_fix(CURL *easy, const struct idem_http_client_options
 
 static curl_socket_t socket_open(void *user, curlsocktype purpose, struct curl_sockaddr *address)
 {
+    struct idem_http_opening *opening = user;
     (void)purpose; /* There is but one. */
+    if (opening->may_connect != NULL && !opening->may_connect(&address->addr)) {
+        opening->refused = true;
+        return CURL_SOCKET_BAD; /* libcurl tries the next address, if there is one. */
+    }
     int fd = socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
     if (fd < 0) {
         return CURL_SOCKET_BAD;
     }
-    idem_http_sockets_add(user, fd);
+    idem_http_sockets_add(opening->sockets, fd);
     return fd;
 }
 
@@ -98,13 +103,13 @@ static int socket_close(void *user, curl_socket_t fd)
     return close(fd);
 }
 
-CURLcode idem_http_options_sockets(CURL *easy, struct idem_http_sockets *sockets)
+CURLcode idem_http_options_sockets(CURL *easy, struct idem_http_opening *opening)
 {
     CURLcode rc = curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, socket_open);
 
-    rc = rc != CURLE_OK ? rc : curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, sockets);
+    rc = rc != CURLE_OK ? rc : curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, opening);
     rc = rc != CURLE_OK ? rc : curl_easy_setopt(easy, CURLOPT_CLOSESOCKETFUNCTION, socket_close);
-    return rc != CURLE_OK ? rc : curl_easy_setopt(easy, CURLOPT_CLOSESOCKETDATA, sockets);
+    return rc != CURLE_OK ? rc : curl_easy_setopt(easy, CURLOPT_CLOSESOCKETDATA, opening->sockets);
 }
 
 CURLcode idem_http_options_version(CURL *easy, bool http2)

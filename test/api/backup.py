@@ -356,7 +356,7 @@ def migrated_store(idem):
         assert backup(world, copy).returncode == 0, "the older store can be backed up"
         made = run(idem, "migrate", "--store", store)
         assert made.returncode == 0, made
-        assert "from schema version 1 to 2" in made.stdout, made.stdout
+        assert "from schema version 1 to 3" in made.stdout, made.stdout
         assert "the file was rewritten" in made.stdout, made.stdout
         world.start()
         assert world.alive(), world.log_text()[-2000:]

@@ -1,9 +1,9 @@
 """
 What an operator does from the command line, against the real service.
 
-Goal: `idem credential|list|show|resolve|erase|status` say what is true, do what they say, refuse
-with a sentence and an exit status of its own, and show no secret but once; a reload changes who may
-call and how much, and nothing when it is refused.
+Goal: `idem credential|list|show|resolve|erase|status|webhook|outbox` say what is true, do what they
+say, refuse with a sentence and an exit status of its own, and show a secret to nobody but whoever
+made it; a reload changes who may call and how much, and nothing when it is refused.
 
 Method: the program itself as a client of the program itself; the judge is the sandbox's ledger and
 what merchants are told afterwards. Usage: operators.py IDEM
@@ -12,6 +12,7 @@ what merchants are told afterwards. Usage: operators.py IDEM
 import http.server
 import json
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -196,7 +197,10 @@ def refusals(idem):
         assert done(world.command("show", "01977e3c-5e0a-7cc3-98c4-dc0c0c07398f"), REFUSED)
         unheard = world.command("list", "--url", "http://127.0.0.1:9")
         assert "Nothing was sent" in done(unheard, OTHER)
-        for command in ("list", "show", "resolve", "erase", "status", "credential"):
+        for command in (
+            *("list", "show", "resolve", "erase", "status", "credential"),
+            *("cases", "webhook", "outbox"),
+        ):
             assert "usage:" in done(world.command(command, "--help"))
     finally:
         world.close()
@@ -235,6 +239,92 @@ def reloads(idem):
         assert world.pay("k-1", "order-1").status == 201
         assert world.service.pid == pid and world.alive()
     finally:
+        world.close()
+
+
+class Receiver:
+    """A merchant's own server: keeps what it is told, and answers `status`."""
+
+    def __init__(self):
+        self.status = 204
+        self.told = []
+        receiver = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_POST(self):
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                receiver.told.append((self.headers["webhook-id"], json.loads(body)["type"]))
+                self.send_response(receiver.status)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+
+            def log_message(self, *arguments):
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        self.url = f"http://127.0.0.1:{self.server.server_port}/idem"
+
+    def close(self):
+        self.server.shutdown()
+        self.server.server_close()
+
+
+def webhooks(idem):
+    """A merchant is told: added, tested, rotated, given up after a 410, enabled and told again"""
+    world = World(idem, more="webhooks = { allow_private = true; allow_http = true; };")
+    receiver = Receiver()
+    hook = "01977e3c-5e0a-7cc3-98c4-dc0c0c07398f"
+    try:
+        add = ("webhook", "add", "--principal", "shop", "--to", receiver.url, "--id", hook)
+        added = done(world.command(*add))
+        secret = re.search(r"whsec_\S+", added).group()
+        assert done(world.command(*add)) == added, "the same again is the same"
+        other = ("--principal", "rival", "--to", receiver.url, "--id", hook)
+        assert "another webhook" in done(world.command("webhook", "add", *other), REFUSED)
+        done(world.command("webhook", "test", hook))
+        world.wait_until(lambda: receiver.told, "the test message arrives")
+        assert receiver.told[0][1] == "webhook.test", receiver.told
+        rotate = ("webhook", "rotate", hook, "--generation", "1")
+        rotated = done(world.command(*rotate))
+        assert secret not in rotated and "whsec_" in rotated
+        assert done(world.command(*rotate)) == rotated, "the same again is the same"
+        listed = done(world.command("webhook", "list", "--principal", "shop"))
+        assert hook in listed and receiver.url in listed and "whsec_" not in listed, listed
+
+        receiver.status = 410
+        receiver.told.clear()
+        assert world.pay("k-1", "order-1").status == 201
+        dead = ("outbox", "--state", "dead", "--webhook", hook)
+        world.wait_until(lambda: "410" in done(world.command(*dead)), "it is given up")
+        assert "410 Gone" in done(world.command("webhook", "list"))
+        replay = ("outbox", "replay", "--dead", "--webhook", hook)
+        assert "Enable it" in done(world.command(*replay), REFUSED)
+        message = receiver.told[0][0]
+        receiver.status = 200
+        done(world.command("webhook", "enable", hook))
+        assert "pending" in done(world.command(*replay))
+        sent = ("outbox", "list", "--state", "delivered", "--webhook", hook, "--json")
+
+        def delivered():
+            page = json.loads(done(world.command(*sent)).splitlines()[0])
+            return {"msg_" + one["message"] for one in page["deliveries"]}
+
+        world.wait_until(lambda: message in delivered(), "it is delivered")
+        assert done(world.command(*dead)) == "" and done(world.command(*replay)) == ""
+        count = len(receiver.told)
+        one = ("outbox", "replay", "--message", message, "--webhook", hook)
+        assert "pending" in done(world.command(*one))
+        world.wait_until(lambda: len(receiver.told) > count, "once more")
+        assert receiver.told[-1][0] == message, "under the same id"
+        done(world.command("webhook", "disable", hook))
+        assert "Enable it" in done(world.command("webhook", "test", hook), REFUSED)
+        assert world.stop() == 0
+        for text in (secret, re.search(r"whsec_\S+", rotated).group()):
+            assert text not in world.log_text(), "a secret in the log"
+            assert not world.store.holds(text.removeprefix("whsec_")), "a secret in the store"
+    finally:
+        receiver.close()
         world.close()
 
 
@@ -321,7 +411,10 @@ def traced(idem):
 
 if __name__ == "__main__":
     harness.run_at_once(
-        [credentials, looks, resolves, resolves_failed, refusals, reloads, doubts, traced],
+        [
+            *(credentials, looks, resolves, resolves_failed, refusals, reloads, webhooks, doubts),
+            traced,
+        ],
         sys.argv[1],
         sys.argv[2:],
         4,

@@ -358,7 +358,7 @@ static void a_verdict_settles_and_decides_the_cases(void **state)
     assert_int_equal(read->cases[0].decided_us, fixture->clock.wall_base_us);
     EXPECT_TEXT(read->cases[0].decided_by, "ops/anna");
     EXPECT_TEXT(read->cases[0].decision, "succeeded: seen in the provider's console");
-    EXPECT_TEXT(read->cases[0].detail, "done, but another id, amount or currency");
+    EXPECT_TEXT(read->cases[0].detail, "done, but another id, amount, currency or order number");
     assert_int_equal(ask(fixture, IDEM_READ_SUMMARY)->summary.cases_open, 0);
 
     fixture->clock.wall_base_us += fixture->rules.answer_retention_us;
@@ -463,7 +463,7 @@ static void a_list_shows_what_its_filter_asks_for(void **state)
     EXPECT_TEXT(entry->principal, "merchant-1");
     EXPECT_TEXT(entry->entry, "sandbox");
     EXPECT_TEXT(entry->currency, "EUR");
-    EXPECT_TEXT(entry->opened.detail, "done, but another id, amount or currency");
+    EXPECT_TEXT(entry->opened.detail, "done, but another id, amount, currency or order number");
     assert_int_equal(entry->endpoint, IDEM_ENDPOINT_PAYMENTS_CREATE);
     assert_int_equal(entry->amount_minor, 1250);
     assert_int_equal(entry->created_us, FIXTURE_START_US);

@@ -1,9 +1,10 @@
 /*
- * Fuzzes the bodies by which people end what money is in: against the rules of docs/api.md and
- * docs/admin.md, written a second time over jansson.
+ * Fuzzes the bodies by which people end what money is in, and say who calls and who is told:
+ * against the rules of docs/api.md and docs/admin.md, written a second time over jansson.
  *
- * The input is a letter ('a' abandon, 'v' a person's verdict, 'n' a reason alone, 'k' a credential)
- * and a body. Properties, for any bytes:
+ * The input is a letter ('a' abandon, 'v' a person's verdict, 'n' a reason alone, 'k' a credential,
+ * 'w' a webhook, 'g' the generation of a secret, 'r' a replay) and a body. Properties, for any
+ * bytes:
  *   - of a body that is strict JSON exactly that is accepted which the documents allow: those
  *     members and no others, each of its kind, length and characters; "succeeded" with amount and
  *     currency, and no other verdict with any of what belongs to it;
@@ -49,11 +50,15 @@ static const struct rule rules[] = {
     { "amount", "", "v", FORM_VISIBLE, 24 },
     { "currency", "", "v", FORM_VISIBLE, 3 },
     { "reference", "", "v", FORM_VISIBLE, 128 },
-    { "principal", "k", "k", FORM_VISIBLE, 64 },
+    { "principal", "kw", "kw", FORM_VISIBLE, 64 },
     { "role", "k", "k", FORM_VISIBLE, 16 },
     { "secret_sha256", "k", "k", FORM_VISIBLE, 64 },
     { "providers", "", "k", FORM_NAMES, 32 },
     { "label", "", "k", FORM_TEXT, 64 },
+    { "url", "w", "w", FORM_VISIBLE, 512 },
+    { "types", "", "w", FORM_NAMES, 32 },
+    { "generation", "g", "g", FORM_VISIBLE, 9 },
+    { "webhook", "r", "r", FORM_VISIBLE, 36 },
 };
 
 /* Whatever a body was read into. */
@@ -62,6 +67,9 @@ struct reading {
     struct idem_resolve resolve;
     struct idem_str reason;
     struct idem_credential_row row;
+    struct idem_webhook webhook;
+    uint32_t generation;
+    struct idem_uid webhook_id;
 };
 
 static struct idem_body body;
@@ -79,6 +87,12 @@ static bool body_read(char letter, struct reading *reading)
         accepted = idem_body_read_resolve(&body, &buf, &reading->resolve, &fault);
     } else if (letter == 'n') {
         accepted = idem_body_read_reason(&body, &buf, &reading->reason, &fault);
+    } else if (letter == 'w') {
+        accepted = idem_body_read_webhook(&body, &buf, &reading->webhook, &fault);
+    } else if (letter == 'g') {
+        accepted = idem_body_read_generation(&body, &buf, &reading->generation, &fault);
+    } else if (letter == 'r') {
+        accepted = idem_body_read_webhook_id(&body, &buf, &reading->webhook_id, &fault);
     } else {
         accepted = idem_body_read_credential(&body, &buf, &reading->row, &fault);
     }
@@ -185,6 +199,66 @@ static bool credential_fits(const json_t *theirs)
            (theirs_is(theirs, "role", "merchant") || theirs_is(theirs, "role", "operator"));
 }
 
+/* All but the operator's own. */
+static const char *const message_types[] = {
+    "payment.authorized", "payment.captured",   "payment.refunded", "payment.canceled",
+    "payment.failed",     "payment.expired",    "payment.reversed", "refund.succeeded",
+    "refund.failed",      "operation.unknown",  "operation.parked", "operation.succeeded",
+    "operation.failed",   "operation.released", "case.opened",      "case.decided",
+};
+
+static bool lists(const json_t *list, const char *name)
+{
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        if (strcmp(json_string_value(json_array_get(list, i)), name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool webhook_fits(const json_t *theirs)
+{
+    const json_t *list = json_object_get(theirs, "types");
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const char *name = json_string_value(json_array_get(list, i));
+        bool known = false;
+        for (size_t t = 0; t < IDEM_ARRAY_COUNT(message_types); t++) {
+            known = known || strcmp(name, message_types[t]) == 0;
+        }
+        if (!known) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool generation_fits(const json_t *theirs)
+{
+    struct idem_str text = theirs_text(theirs, "generation");
+    uint64_t value = 0;
+    for (size_t i = 0; i < text.len; i++) {
+        if (text.data[i] < '0' || text.data[i] > '9') {
+            return false;
+        }
+        value = fuzz_digit_add(value, text.data[i]);
+    }
+    return value > 0;
+}
+
+static bool replay_fits(const json_t *theirs)
+{
+    static const char form[] = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";
+    struct idem_str text = theirs_text(theirs, "webhook");
+    for (size_t i = 0; i < text.len; i++) {
+        bool hex = strchr("0123456789abcdefABCDEF", text.data[i]) != NULL;
+        if (form[i] == 'x' ? !hex : text.data[i] != form[i]) {
+            return false;
+        }
+    }
+    return text.len == sizeof(form) - 1;
+}
+
 static bool is_allowed(json_t *theirs, char letter)
 {
     static const char *const endpoints[] = { "payments.create", "payments.capture",
@@ -194,7 +268,9 @@ static bool is_allowed(json_t *theirs, char letter)
         endpoint = endpoint || theirs_is(theirs, "endpoint", endpoints[i]);
     }
     return members_fit(theirs, letter) && (letter != 'a' || endpoint) &&
-           (letter != 'v' || verdict_fits(theirs)) && (letter != 'k' || credential_fits(theirs));
+           (letter != 'v' || verdict_fits(theirs)) && (letter != 'k' || credential_fits(theirs)) &&
+           (letter != 'w' || webhook_fits(theirs)) && (letter != 'g' || generation_fits(theirs)) &&
+           (letter != 'r' || replay_fits(theirs));
 }
 
 /* ---- what came of it ---- */
@@ -233,6 +309,39 @@ static void check_credential(const struct idem_credential_row *row, const json_t
     FUZZ_EXPECT(grants.len == 0); /* Nobody is granted what nobody named. */
 }
 
+/* Without a list it is every type. */
+static void check_webhook(const struct idem_webhook *webhook, const json_t *theirs)
+{
+    const json_t *list = json_object_get(theirs, "types");
+    uint64_t types = 0;
+    for (size_t i = 0; i < IDEM_ARRAY_COUNT(message_types); i++) {
+        bool wanted = json_array_size(list) == 0 || lists(list, message_types[i]);
+        types |= wanted ? UINT64_C(2) << i : 0;
+    }
+    FUZZ_EXPECT(webhook->types == types);
+    FUZZ_EXPECT(idem_str_equal(webhook->principal, theirs_text(theirs, "principal")));
+    FUZZ_EXPECT(idem_str_equal(webhook->url, theirs_text(theirs, "url")));
+}
+
+static void check_generation(uint32_t generation, const json_t *theirs)
+{
+    struct idem_str text = theirs_text(theirs, "generation");
+    uint64_t value = 0;
+    for (size_t i = 0; i < text.len; i++) {
+        value = fuzz_digit_add(value, text.data[i]);
+    }
+    FUZZ_EXPECT(generation == value);
+}
+
+static void check_replay(struct idem_uid webhook_id, const json_t *theirs)
+{
+    char text_memory[IDEM_UID_TEXT_LEN];
+    struct idem_buf buf;
+    idem_buf_init(&buf, text_memory, sizeof(text_memory));
+    idem_uid_print(webhook_id, &buf);
+    FUZZ_EXPECT(idem_str_equal_nocase(idem_buf_str(&buf), theirs_text(theirs, "webhook")));
+}
+
 static void check_reading(const struct reading *reading, const json_t *theirs, char letter)
 {
     if (letter == 'a') {
@@ -241,6 +350,12 @@ static void check_reading(const struct reading *reading, const json_t *theirs, c
         check_resolve(&reading->resolve, theirs);
     } else if (letter == 'n') {
         FUZZ_EXPECT(idem_str_equal(reading->reason, theirs_text(theirs, "reason")));
+    } else if (letter == 'w') {
+        check_webhook(&reading->webhook, theirs);
+    } else if (letter == 'g') {
+        check_generation(reading->generation, theirs);
+    } else if (letter == 'r') {
+        check_replay(reading->webhook_id, theirs);
     } else {
         check_credential(&reading->row, theirs);
     }
@@ -250,7 +365,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct reading reading = { .endpoint = IDEM_ENDPOINT_NONE };
     struct idem_fault fault;
-    if (size == 0 || size > SIZE_TRIED || data[0] == 0 || strchr("avnk", data[0]) == NULL) {
+    if (size == 0 || size > SIZE_TRIED || data[0] == 0 || strchr("avnkwgr", data[0]) == NULL) {
         return 0;
     }
     struct idem_str text = { .data = (const char *)data + 1, .len = size - 1 };

@@ -108,6 +108,7 @@ static void check_outcome(const struct idem_evidence *evidence,
         FUZZ_EXPECT(kind == IDEM_CALL_SEND && turned_away && !names_another(theirs));
         FUZZ_EXPECT(theirs_is(theirs, "status", "not_executed"));
         return;
+    case IDEM_OUTCOME_REVERSED: /* Only a callback says so. */
     case IDEM_OUTCOME_NONE:
     case IDEM_OUTCOME_COUNT:
         break;

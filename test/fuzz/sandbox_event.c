@@ -36,6 +36,8 @@ static const char *const kinds[IDEM_LEDGER_EVENT_COUNT] = {
     [IDEM_LEDGER_QUERY] = "query",
     [IDEM_LEDGER_CLOSE] = "close",
     [IDEM_LEDGER_LISTING] = "listing",
+    [IDEM_LEDGER_REVERSAL] = "reversal",
+    [IDEM_LEDGER_CALLBACK] = "callback",
 };
 
 static const char *const order_kinds[IDEM_ORDER_KIND_COUNT] = {
@@ -93,6 +95,7 @@ static void check_event(const struct idem_ledger_event *event, const json_t *the
     FUZZ_EXPECT(same_flag(event->settles, theirs, "settles"));
     FUZZ_EXPECT(same_flag(event->fails, theirs, "fails"));
     FUZZ_EXPECT(same_flag(event->closes, theirs, "closes"));
+    FUZZ_EXPECT(same_flag(event->taken, theirs, "taken"));
     FUZZ_EXPECT((event->order != NULL) == (json_object_get(theirs, "order") != NULL));
     if (event->order != NULL) {
         check_order(event->order, json_object_get(theirs, "order"));

@@ -215,8 +215,10 @@ class World:
             "scope": "endpoint",
             "entries": tuple(PROFILES),
             "listing": tuple(entry for entry in PROFILES if entry != "sandbox-blind"),
+            "callbacks": (),  # Entries whose provider tells by callback; see callback_secret().
             "retry_window_s": 86400,
             "limits": "",
+            "protection": "",  # Of the first entry: concurrency, rate_per_s, breaker ...
         }
         self.settings.update(settings or {})
         self.more = more
@@ -244,6 +246,8 @@ class World:
     request_timeout_ms = {setting["request_timeout_ms"]}; settle_ms = {setting["settle_ms"]};
     partial_capture = "{setting["partial_capture"]}";
     listing = {"true" if entry in setting["listing"] else "false"};
+    callback_secrets = ( {self.callback_secrets(entry)} );
+    {setting["protection"] if entry == setting["entries"][0] else ""}
     capabilities = {{ {capabilities} }}; }}"""
             for entry, (path, capabilities) in profiles.items()
         )
@@ -285,6 +289,24 @@ timings = {{ lease_ms = {setting["lease_ms"]}; ask_first_ms = {setting["ask_firs
 """
         )
 
+    def callback_secret(self):
+        """The file with what callbacks are signed with."""
+        path = self.directory / "callback.secret"
+        if not path.exists():
+            path.touch(mode=0o600)
+            path.write_text("callback-secret\n")
+        return path
+
+    def callback_secrets(self, entry):
+        return f'"file:{self.callback_secret()}"' if entry in self.settings["callbacks"] else ""
+
+    def callback_arguments(self):
+        arguments = ["--callback-secret-file", str(self.callback_secret())]
+        for entry in self.settings["callbacks"]:
+            url = f"http://127.0.0.1:{self.port}/v1/callbacks/{entry}"
+            arguments += ["--callback-url", f"{PROFILES[entry][0]}={url}"]
+        return arguments if self.settings["callbacks"] else []
+
     def start_sandbox(self):
         self.sandbox = subprocess.Popen(
             [
@@ -294,6 +316,7 @@ timings = {{ lease_ms = {setting["lease_ms"]}; ask_first_ms = {setting["ask_firs
                 f"127.0.0.1:{self.sandbox_port}",
                 "--ledger",
                 str(self.directory / "ledger"),
+                *self.callback_arguments(),
             ],
             stdout=self.log,
             stderr=self.log,

@@ -9,6 +9,9 @@ own, repeated under its key until it ends. Usage: fault.py IDEM [word in a row .
 """
 
 import concurrent.futures
+import hashlib
+import hmac
+import json
 import pathlib
 import subprocess
 import sys
@@ -146,6 +149,7 @@ credentials = (
 providers = (
   {{ entry = "stripe"; adapter = "stripe"; base_url = "http://127.0.0.1:{self.sandbox_port}";
     credential_file = "{secret}"; account = "acct_1";
+    callback_secrets = ( "file:{self.callback_secret()}" );
     request_timeout_ms = 2000; settle_ms = 300; }}
 );
 routes = (
@@ -351,7 +355,70 @@ def search_behind(world):
         assert counts["create"][1] == 1 and counts["confirm"][1] == 1, counts
 
 
-CHECKS = (play_refunds_in_part, impatience, search_behind, no_secret, configuration)
+def tell(world, kind, thing, **more):
+    """Posts an event about an object, as Stripe prints and signs it. Gives the status."""
+    event = {"id": f"evt_{kind}_{thing['id']}", "object": "event", "livemode": False, "type": kind,
+             "created": int(time.time()), "data": {"object": thing}, **more}
+    body = json.dumps(event, indent=2).encode()
+    signed = int(time.time())
+    digest = hmac.new(b"callback-secret", f"{signed}.".encode() + body, hashlib.sha256).hexdigest()
+    return world.request("POST", "/v1/callbacks/stripe",
+                         [("Stripe-Signature", f"t={signed},v1={digest},v0=00")], body,
+                         bearer=None).status
+
+
+def cases_of(world, operation):
+    view = world.admin("GET", f"/operations/{operation}").json()
+    return [case["kind"] for case in view["cases"]]
+
+
+def events_settle(world):
+    """A 500 that Stripe rolls forward is told by an event alone; another mode says nothing."""
+    order_no = "confirm.stored-500.event"
+    more = {"provider": "stripe"}
+    world.pay(order_no, order_no, [("Prefer", "wait=0")], "pm_card_visa", more)
+    world.wait_until(lambda: world.told().get(order_no, {}).get("confirm", [0])[0], "confirmed")
+    paid = {**world.intents_of(order_no)[0], "status": "succeeded", "amount_received": 10000}
+    for _ in range(2):
+        assert tell(world, "payment_intent.succeeded", paid, livemode=True) == 200
+        assert world.operation(order_no).json()["state"] in ("processing", "unknown"), order_no
+    assert tell(world, "payment_intent.payment_failed", paid) == 200
+    assert tell(world, "payment_intent.succeeded", paid) == 200
+    answer = world.pay(order_no, order_no, method="pm_card_visa", more=more)
+    assert (answer.status, answer.json()["captured"]) == (201, "100.00"), answer
+    assert tell(world, "payment_intent.succeeded", {**paid, "status": 7}) == 400
+
+
+def events_reverse(world):
+    """A refund that fails later and a hold that expires lower the sums and open a case, once."""
+    paid = world.pay("back", "plain.back", method="pm_card_visa", more={"provider": "stripe"})
+    refund = world.post(paid.header("Location") + "/refunds", "back-r", {"amount": "40.00"})
+    assert refund.status == 201, refund
+    thing = [one for one in world.told("/objects")["refunds"].values()
+             if one["metadata"].get("order_no") == "plain.back"][0]
+    for _ in range(2):
+        assert tell(world, "refund.failed", {**thing, "status": "failed"}) == 200
+    view = world.get(paid.header("Location")).json()
+    assert (view["captured"], view["refunded"]) == ("100.00", "0.00"), view
+    operation = world.operation("back-r", endpoint="refunds.create").json()["id"]
+    assert cases_of(world, operation) == ["reversed"], operation
+    again = world.post(paid.header("Location") + "/refunds", "back-r", {"amount": "40.00"})
+    assert again.body == refund.body, "the stored answer stays"
+
+    held = world.pay("hold", "plain.hold", method="pm_card_visa",
+                     more={"provider": "stripe", "capture": "manual"})
+    assert held.status == 201, held
+    expired = {**world.intents_of("plain.hold")[0], "status": "canceled", "amount_capturable": 0,
+               "cancellation_reason": "automatic"}
+    assert expired["latest_charge"] is not None, expired
+    assert tell(world, "payment_intent.canceled", expired) == 200
+    assert cases_of(world, world.operation("hold").json()["id"]) == ["reversed"], held
+    late = world.post(held.header("Location") + "/capture", "hold-k", {})
+    assert late.status == 409, late
+
+
+CHECKS = (play_refunds_in_part, impatience, search_behind, events_settle, events_reverse, no_secret,
+          configuration)
 
 
 def main():

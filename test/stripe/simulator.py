@@ -437,9 +437,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.handled(work)
 
 
+class Server(http.server.ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 128  # With five, a burst of connections waits for seconds.
+
+
 def main():
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Handler)
-    server.daemon_threads = True
+    server = Server(("127.0.0.1", int(sys.argv[1])), Handler)
     print(f"simulator on 127.0.0.1:{server.server_address[1]}", flush=True)
     server.serve_forever()
 

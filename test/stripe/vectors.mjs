@@ -8,6 +8,21 @@ import Stripe from "stripe";
 const stripe = new Stripe("sk_test_unused");
 const target = new URL("../unit/provider/stripe_vectors.def", import.meta.url);
 
+// What our adapter reads: test/unit/provider/stripe_event.c knows what it says.
+const paid = {
+  id: "evt_5", object: "event", api_version: "2026-10-28.endive", created: 1764399990,
+  livemode: false, type: "payment_intent.succeeded", pending_webhooks: 1,
+  request: { id: "req_1", idempotency_key: "c0123456789abcdefghjkmnpqrs-confirm" },
+  data: {
+    object: {
+      id: "pi_1", object: "payment_intent", amount: 10000, amount_capturable: 0,
+      amount_received: 10000, capture_method: "automatic", created: 1764399980,
+      currency: "eur", status: "succeeded",
+      metadata: { idem_id: "c0123456789abcdefghjkmnpqrs", order_no: "o-\u8336" },
+    },
+  },
+};
+
 const rows = [
   ["whsec_one", 1764400000, '{"id":"evt_1","object":"event"}'],
   ["whsec_one", 1, "{}"],
@@ -16,6 +31,7 @@ const rows = [
   ["w", 2147483648, '{"id":"evt_3"}'],
   ["whsec_" + "k".repeat(120), 9999999999, '{"id":"evt_4"}'],
   ["whsec_long", 1764400000, '{"data":"' + "x".repeat(3000) + '"}'],
+  ["whsec_one", 1764400000, JSON.stringify(paid, null, 2)], // As Stripe prints events.
 ];
 
 const escape = (text) =>

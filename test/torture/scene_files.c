@@ -19,6 +19,7 @@
 #include "base/attr.h"
 #include "daemon/commands.h"
 #include "daemon/secrets.h"
+#include "store/sqlite/schema.h"
 #include "torture/place.h"
 #include "torture/scene.h"
 #include "torture/world.h"
@@ -270,9 +271,9 @@ static void migrate_judge(void)
 {
     static const char version[] = "SELECT value FROM meta WHERE key = 'schema_version'";
     int64_t found = number("old.db", version);
-    if (found != 1 && found != 2) {
+    if (found != 1 && found != IDEM_SQLITE_SCHEMA_VERSION) {
         torture_violation("migrate: the version is %lld", (long long)found);
-    } else if (status == IDEM_EXIT_OK && found != 2) {
+    } else if (status == IDEM_EXIT_OK && found != IDEM_SQLITE_SCHEMA_VERSION) {
         torture_violation("migrate: said to be done, and it is not");
     } else if (status == IDEM_EXIT_OK) {
         flushes_judge();
@@ -284,7 +285,7 @@ static void migrate_judge(void)
     if (status != IDEM_EXIT_OK) {
         torture_violation("migrate: again, later: exit status %d", (int)status);
     }
-    number_expect("old.db", version, 2);
+    number_expect("old.db", version, IDEM_SQLITE_SCHEMA_VERSION);
     rows_judge();
 }
 

@@ -182,19 +182,21 @@ static const struct idem_case *case_open(const struct idem_memory_rows *memory, 
     return NULL;
 }
 
-enum idem_rows_step idem_memory_find_open_cases(struct idem_rows *rows,
+enum idem_rows_step idem_memory_find_case_kinds(struct idem_rows *rows,
                                                 int64_t intent_row,
-                                                uint32_t *ret_kinds)
+                                                uint32_t *ret_open,
+                                                uint32_t *ret_decided)
 {
     const struct idem_memory_rows *memory = idem_memory_of(rows);
-    uint32_t kinds = 0;
+    uint32_t kinds[2] = { 0, 0 }; /* Open, decided. */
     for (int64_t handle = 1; (size_t)handle <= memory->cases.count; handle++) {
         const struct idem_memory_case *found = idem_memory_row(&memory->cases, handle);
-        if (found != NULL && found->intent_row == intent_row && found->opened.decided_us == 0) {
-            kinds |= UINT32_C(1) << found->opened.kind;
+        if (found != NULL && found->intent_row == intent_row) {
+            kinds[found->opened.decided_us != 0 ? 1 : 0] |= UINT32_C(1) << found->opened.kind;
         }
     }
-    *ret_kinds = kinds;
+    *ret_open = kinds[0];
+    *ret_decided = kinds[1];
     return IDEM_ROWS_OK;
 }
 
@@ -221,10 +223,9 @@ static bool intent_is_asked_for(const struct idem_memory_rows *memory,
     IDEM_UNREACHABLE();
 }
 
-static struct idem_entry entry_of(const struct idem_memory_rows *memory,
-                                  const struct idem_intent *intent)
+/* `opened`: NULL is none. */
+static struct idem_entry entry_of(const struct idem_intent *intent, const struct idem_case *opened)
 {
-    const struct idem_case *opened = case_open(memory, intent->row);
     return (struct idem_entry){
         .row = intent->row,
         .id = intent->id,
@@ -275,7 +276,116 @@ enum idem_rows_step idem_memory_find_entries(struct idem_rows *rows,
             found != NULL &&
             (payment_row != 0 ? found->intent.payment_row == payment_row
                               : intent_is_asked_for(memory, &found->intent, read->filter));
-        read->more = wanted && !entry_add(read, rows->kept, entry_of(memory, &found->intent));
+        read->more =
+            wanted && !entry_add(read, rows->kept,
+                                 entry_of(&found->intent, case_open(memory, found->intent.row)));
+    }
+    return IDEM_ROWS_OK;
+}
+
+static bool case_is_asked_for(const struct idem_case *opened, const struct idem_read *read)
+{
+    return (read->case_kind == IDEM_CASE_NONE || opened->kind == read->case_kind) &&
+           (!read->open_only || opened->decided_us == 0);
+}
+
+/* Where a walk before `row` begins; 0: at the newest. */
+static int64_t row_before(int64_t row, const struct idem_memory_table *table)
+{
+    int64_t newest = (int64_t)table->count;
+    return row == 0 || row > newest ? newest : row - 1;
+}
+
+enum idem_rows_step idem_memory_find_case_list(struct idem_rows *rows, struct idem_read *read)
+{
+    const struct idem_memory_rows *memory = idem_memory_of(rows);
+    int64_t handle = row_before(read->after_row, &memory->cases);
+    read->entry_count = 0;
+    read->more = false;
+    for (; handle > 0 && !read->more; handle--) {
+        const struct idem_memory_case *found = idem_memory_row(&memory->cases, handle);
+        if (found == NULL || !case_is_asked_for(&found->opened, read)) {
+            continue;
+        }
+        const struct idem_memory_intent *of = idem_memory_intent_at(memory, found->intent_row);
+        struct idem_entry entry = entry_of(&of->intent, &found->opened);
+        entry.row = handle;
+        read->more = !entry_add(read, rows->kept, entry);
+    }
+    return IDEM_ROWS_OK;
+}
+
+enum idem_rows_step idem_memory_find_created(struct idem_rows *rows,
+                                             int64_t from_row,
+                                             int64_t *ret_row,
+                                             int64_t *ret_created_us)
+{
+    const struct idem_memory_rows *memory = idem_memory_of(rows);
+    const struct idem_memory_intent *found = NULL;
+    *ret_row = 0;
+    for (int64_t handle = from_row > 0 ? from_row : 1;
+         found == NULL && (size_t)handle <= memory->intents.count; handle++) {
+        found = idem_memory_intent_at(memory, handle);
+    }
+    if (found != NULL) {
+        *ret_row = found->intent.row;
+        *ret_created_us = found->intent.created_us;
+    }
+    return IDEM_ROWS_OK;
+}
+
+static bool effect_is_asked_for(const struct idem_intent *intent, const struct idem_read *read)
+{
+    return intent->effect.kind != IDEM_EFFECT_KIND_NONE &&
+           idem_str_equal(intent->effect.entry, read->entry) &&
+           intent->created_us >= read->from_us && intent->created_us < read->to_us;
+}
+
+static struct idem_effect_line line_of(const struct idem_memory_rows *memory,
+                                       const struct idem_intent *intent)
+{
+    const struct idem_memory_payment *of = idem_memory_row(&memory->payments, intent->payment_row);
+    return (struct idem_effect_line){
+        .row = intent->row,
+        .id = intent->id,
+        .state = intent->state,
+        .kind = intent->effect.kind,
+        .effect_id = intent->effect.id,
+        .account = intent->effect.account,
+        .region = intent->effect.region,
+        .order_no = of != NULL ? of->payment.order_no : (struct idem_str){ .len = 0 },
+        .reference = intent->effect.reference,
+        .amount_minor = intent->effect.amount_minor,
+        .currency = intent->effect.currency,
+        .created_us = intent->created_us,
+        .finished_us = intent->finished_us,
+    };
+}
+
+/* False: there is no room for it. */
+static bool line_add(struct idem_read *read, struct idem_buf *kept, struct idem_effect_line line)
+{
+    if (read->effect_count == IDEM_READ_EFFECTS_MAX ||
+        !row_fits(&idem_table_effects, &line, kept)) {
+        return false;
+    }
+    idem_table_text_keep(&idem_table_effects, &line, kept);
+    read->effects[read->effect_count] = line;
+    read->effect_count += 1;
+    return true;
+}
+
+enum idem_rows_step idem_memory_find_effects(struct idem_rows *rows, struct idem_read *read)
+{
+    const struct idem_memory_rows *memory = idem_memory_of(rows);
+    int64_t handle = row_behind(read->after_row);
+    read->effect_count = 0;
+    read->more = false;
+    for (; handle < read->until_row && (size_t)handle <= memory->intents.count && !read->more;
+         handle++) {
+        const struct idem_memory_intent *found = idem_memory_intent_at(memory, handle);
+        bool wanted = found != NULL && effect_is_asked_for(&found->intent, read);
+        read->more = wanted && !line_add(read, rows->kept, line_of(memory, &found->intent));
     }
     return IDEM_ROWS_OK;
 }
@@ -354,6 +464,17 @@ static void intent_count(const struct idem_intent *intent, struct idem_summary *
     }
 }
 
+/* From the newest on: the last one that is pending is the oldest. */
+static void delivery_count(const struct idem_delivery *delivery, struct idem_summary *summary)
+{
+    if (delivery->state == IDEM_DELIVERY_PENDING) {
+        summary->deliveries_pending += 1;
+        summary->oldest_delivery_us = delivery->created_us;
+    } else if (delivery->state == IDEM_DELIVERY_DEAD) {
+        summary->deliveries_dead += 1;
+    }
+}
+
 enum idem_rows_step idem_memory_find_summary(struct idem_rows *rows,
                                              struct idem_summary *ret_summary)
 {
@@ -367,6 +488,12 @@ enum idem_rows_step idem_memory_find_summary(struct idem_rows *rows,
     for (int64_t handle = 1; (size_t)handle <= memory->cases.count; handle++) {
         const struct idem_memory_case *found = idem_memory_row(&memory->cases, handle);
         ret_summary->cases_open += found != NULL && found->opened.decided_us == 0 ? 1 : 0;
+    }
+    for (int64_t handle = (int64_t)memory->deliveries.count; handle > 0; handle--) {
+        const struct idem_memory_delivery *found = idem_memory_row(&memory->deliveries, handle);
+        if (found != NULL) {
+            delivery_count(&found->delivery, ret_summary);
+        }
     }
     for (int64_t handle = 1; (size_t)handle <= memory->stubs.count; handle++) {
         ret_summary->stubs += idem_memory_row(&memory->stubs, handle) != NULL ? 1 : 0;

@@ -11,22 +11,14 @@
 #include "store/read.h"
 #include "store/run.h"
 
-struct memory_store {
-    struct idem_store base; /* First. */
-    struct idem_memory_rows rows;
-    struct idem_run run;
-    struct idem_list done_batches;
-    struct idem_list done_reads;
-};
-
-static struct memory_store *memory_of(struct idem_store *store)
+static struct idem_memory *memory_of(struct idem_store *store)
 {
-    return IDEM_CONTAINER_OF(store, struct memory_store, base);
+    return IDEM_CONTAINER_OF(store, struct idem_memory, base);
 }
 
 static void memory_submit(struct idem_store *store, struct idem_store_batch *batch)
 {
-    struct memory_store *memory = memory_of(store);
+    struct idem_memory *memory = memory_of(store);
     idem_run_batch(&memory->run, batch);
     idem_list_push(&memory->done_batches, &batch->node);
     store->options.wake(store->options.wake_context);
@@ -34,7 +26,7 @@ static void memory_submit(struct idem_store *store, struct idem_store_batch *bat
 
 static void memory_read(struct idem_store *store, struct idem_read *read)
 {
-    struct memory_store *memory = memory_of(store);
+    struct idem_memory *memory = memory_of(store);
     bool sound = idem_read_run(&memory->rows.rows, store->incarnation, read);
     IDEM_ASSERT(sound); /* Memory is not damaged. */
     idem_list_push(&memory->done_reads, &read->node);
@@ -45,7 +37,7 @@ static void memory_reap(struct idem_store *store,
                         struct idem_list *ret_batches,
                         struct idem_list *ret_reads)
 {
-    struct memory_store *memory = memory_of(store);
+    struct idem_memory *memory = memory_of(store);
     idem_list_join(ret_batches, &memory->done_batches);
     idem_list_join(ret_reads, &memory->done_reads);
 }
@@ -57,7 +49,7 @@ static void memory_stop(struct idem_store *store)
 
 static void memory_destroy(struct idem_store *store)
 {
-    struct memory_store *memory = memory_of(store);
+    struct idem_memory *memory = memory_of(store);
     idem_memory_rows_deinit(&memory->rows);
     free(memory);
 }
@@ -78,7 +70,7 @@ enum idem_err idem_memory_open(const struct idem_store_options *options,
 {
     IDEM_ASSERT(options->rules != NULL);
     IDEM_ASSERT(options->wake != NULL);
-    struct memory_store *memory = calloc(1, sizeof(*memory));
+    struct idem_memory *memory = calloc(1, sizeof(*memory));
     if (memory == NULL) {
         return idem_error_set(reterr, IDEM_E_SYSTEM, "out of memory");
     }

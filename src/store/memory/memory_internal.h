@@ -1,5 +1,5 @@
 /*
- * memory_internal.h - the rows of the memory store, for this folder and its tests.
+ * memory_internal.h - the memory store and its rows, for this folder and its tests.
  */
 #ifndef IDEM_STORE_MEMORY_MEMORY_INTERNAL_H
 #define IDEM_STORE_MEMORY_MEMORY_INTERNAL_H
@@ -55,6 +55,28 @@ struct idem_memory_credential {
     struct idem_credential_row credential;
 };
 
+struct idem_memory_event_in {
+    struct idem_memory_head head; /* Its text: the entry, and behind it the event's id. */
+    struct idem_str entry;
+    struct idem_str event_id;
+    int64_t last_us;
+};
+
+struct idem_memory_webhook {
+    struct idem_memory_head head;
+    struct idem_webhook webhook;
+};
+
+struct idem_memory_message {
+    struct idem_memory_head head;
+    struct idem_message message;
+};
+
+struct idem_memory_delivery {
+    struct idem_memory_head head;
+    struct idem_delivery delivery;
+};
+
 struct idem_memory_meta {
     struct idem_memory_head head;
     char name[64];
@@ -71,6 +93,10 @@ struct idem_memory_rows {
     struct idem_memory_table cases;
     struct idem_memory_table stubs;
     struct idem_memory_table credentials;
+    struct idem_memory_table inbox;
+    struct idem_memory_table webhooks;
+    struct idem_memory_table messages;
+    struct idem_memory_table deliveries;
     struct idem_memory_table meta;
     struct idem_memory_index index; /* Of everything that is looked up but handles. */
     struct idem_memory_log log;
@@ -84,6 +110,14 @@ static inline struct idem_memory_rows *idem_memory_of(struct idem_rows *rows)
 {
     return IDEM_CONTAINER_OF(rows, struct idem_memory_rows, rows);
 }
+
+struct idem_memory {
+    struct idem_store base; /* First. */
+    struct idem_memory_rows rows;
+    struct idem_run run;
+    struct idem_list done_batches;
+    struct idem_list done_reads;
+};
 
 /* The intent at `handle`, or NULL. */
 struct idem_memory_intent *idem_memory_intent_at(const struct idem_memory_rows *memory,
@@ -111,9 +145,51 @@ enum idem_rows_step idem_memory_find_credentials(struct idem_rows *rows, struct 
 enum idem_rows_step idem_memory_find_places(struct idem_rows *rows, struct idem_read *read);
 enum idem_rows_step idem_memory_find_summary(struct idem_rows *rows,
                                              struct idem_summary *ret_summary);
-enum idem_rows_step idem_memory_find_open_cases(struct idem_rows *rows,
+enum idem_rows_step idem_memory_find_case_kinds(struct idem_rows *rows,
                                                 int64_t intent_row,
-                                                uint32_t *ret_kinds);
+                                                uint32_t *ret_open,
+                                                uint32_t *ret_decided);
+enum idem_rows_step idem_memory_find_case_list(struct idem_rows *rows, struct idem_read *read);
+enum idem_rows_step idem_memory_find_effects(struct idem_rows *rows, struct idem_read *read);
+enum idem_rows_step idem_memory_find_created(struct idem_rows *rows,
+                                             int64_t from_row,
+                                             int64_t *ret_row,
+                                             int64_t *ret_created_us);
+
+/* outbox.c */
+enum idem_rows_step idem_memory_find_event(struct idem_rows *rows,
+                                           struct idem_str entry,
+                                           struct idem_str event_id,
+                                           bool *ret_seen);
+enum idem_rows_step idem_memory_find_listened(struct idem_rows *rows,
+                                              struct idem_str principal,
+                                              bool *ret_listened);
+enum idem_rows_step idem_memory_find_webhook(struct idem_rows *rows,
+                                             enum idem_find find,
+                                             const struct idem_rows_key *key,
+                                             struct idem_webhook *ret_webhook);
+enum idem_rows_step idem_memory_count_webhooks(struct idem_rows *rows,
+                                               struct idem_str principal,
+                                               size_t *ret_count);
+enum idem_rows_step idem_memory_find_delivery(struct idem_rows *rows,
+                                              struct idem_uid message_id,
+                                              struct idem_uid webhook_id,
+                                              struct idem_delivery *ret_delivery);
+enum idem_rows_step idem_memory_find_webhooks(struct idem_rows *rows, struct idem_read *read);
+enum idem_rows_step idem_memory_find_posts(struct idem_rows *rows, struct idem_read *read);
+enum idem_rows_step idem_memory_write_inbox(struct idem_rows *rows,
+                                            const struct idem_inbox_write *write);
+enum idem_rows_step idem_memory_add_message(struct idem_rows *rows,
+                                            int64_t webhook_row,
+                                            const struct idem_message *message);
+enum idem_rows_step idem_memory_write_webhook(struct idem_rows *rows,
+                                              struct idem_webhook_write *write);
+enum idem_rows_step idem_memory_write_delivery(struct idem_rows *rows,
+                                               struct idem_delivery_write *write);
+enum idem_rows_step idem_memory_drop_deliveries(struct idem_rows *rows,
+                                                int64_t webhook_row,
+                                                int64_t now_us);
+enum idem_rows_step idem_memory_sweep(struct idem_rows *rows, int64_t before_us);
 
 /* own.c */
 enum idem_rows_step idem_memory_find_stub(struct idem_rows *rows,

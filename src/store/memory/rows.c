@@ -104,6 +104,18 @@ static struct idem_memory_intent *intent_by_id(const struct idem_memory_rows *me
     return NULL;
 }
 
+static struct idem_memory_intent *intent_by_case(const struct idem_memory_rows *memory,
+                                                 struct idem_uid id)
+{
+    for (int64_t handle = 1; (size_t)handle <= memory->cases.count; handle++) {
+        const struct idem_memory_case *found = idem_memory_row(&memory->cases, handle);
+        if (found != NULL && idem_uid_equal(found->opened.id, id)) {
+            return idem_memory_intent_at(memory, found->intent_row);
+        }
+    }
+    return NULL;
+}
+
 static struct idem_memory_payment *payment_by_id(const struct idem_memory_rows *memory,
                                                  struct idem_uid id)
 {
@@ -212,7 +224,9 @@ static enum idem_rows_step rows_find_intent(struct idem_rows *rows,
     const struct idem_memory_rows *memory = idem_memory_of(rows);
     const struct idem_memory_intent *found = NULL;
 
-    if (find == IDEM_FIND_BY_ID || find == IDEM_FIND_BY_ANY_ID) {
+    if (find == IDEM_FIND_BY_CASE) {
+        found = intent_by_case(memory, key->id);
+    } else if (find == IDEM_FIND_BY_ID || find == IDEM_FIND_BY_ANY_ID) {
         found = intent_by_id(memory, key->id);
         if (found != NULL && find == IDEM_FIND_BY_ID &&
             !idem_str_equal(found->intent.principal, key->principal)) {
@@ -613,10 +627,20 @@ static const struct idem_rows_ops rows_ops = {
     .find_credentials = idem_memory_find_credentials,
     .find_places = idem_memory_find_places,
     .find_summary = idem_memory_find_summary,
-    .find_open_cases = idem_memory_find_open_cases,
+    .find_case_kinds = idem_memory_find_case_kinds,
     .find_stub = idem_memory_find_stub,
     .find_payment_stubs = idem_memory_find_payment_stubs,
     .find_credential = idem_memory_find_credential,
+    .find_event = idem_memory_find_event,
+    .find_listened = idem_memory_find_listened,
+    .find_webhook = idem_memory_find_webhook,
+    .count_webhooks = idem_memory_count_webhooks,
+    .find_delivery = idem_memory_find_delivery,
+    .find_webhooks = idem_memory_find_webhooks,
+    .find_posts = idem_memory_find_posts,
+    .find_effects = idem_memory_find_effects,
+    .find_case_list = idem_memory_find_case_list,
+    .find_created = idem_memory_find_created,
     .find_meta = idem_memory_find_meta,
     .write_intent = rows_write_intent,
     .write_payment = rows_write_payment,
@@ -629,6 +653,12 @@ static const struct idem_rows_ops rows_ops = {
     .write_stub = idem_memory_write_stub,
     .apply_stubs = idem_memory_apply_stubs,
     .write_credential = idem_memory_write_credential,
+    .write_inbox = idem_memory_write_inbox,
+    .add_message = idem_memory_add_message,
+    .write_webhook = idem_memory_write_webhook,
+    .write_delivery = idem_memory_write_delivery,
+    .drop_deliveries = idem_memory_drop_deliveries,
+    .sweep = idem_memory_sweep,
     .write_meta = idem_memory_write_meta,
 };
 
@@ -644,6 +674,10 @@ void idem_memory_rows_init(struct idem_memory_rows *memory)
         .cases = { .row_size = sizeof(struct idem_memory_case) },
         .stubs = { .row_size = sizeof(struct idem_memory_stub) },
         .credentials = { .row_size = sizeof(struct idem_memory_credential) },
+        .inbox = { .row_size = sizeof(struct idem_memory_event_in) },
+        .webhooks = { .row_size = sizeof(struct idem_memory_webhook) },
+        .messages = { .row_size = sizeof(struct idem_memory_message) },
+        .deliveries = { .row_size = sizeof(struct idem_memory_delivery) },
         .meta = { .row_size = sizeof(struct idem_memory_meta) },
     };
 }
@@ -659,6 +693,10 @@ void idem_memory_rows_deinit(struct idem_memory_rows *memory)
     idem_memory_table_deinit(&memory->cases);
     idem_memory_table_deinit(&memory->stubs);
     idem_memory_table_deinit(&memory->credentials);
+    idem_memory_table_deinit(&memory->inbox);
+    idem_memory_table_deinit(&memory->webhooks);
+    idem_memory_table_deinit(&memory->messages);
+    idem_memory_table_deinit(&memory->deliveries);
     idem_memory_table_deinit(&memory->meta);
     idem_memory_index_deinit(&memory->index);
     free(memory->log.changes);

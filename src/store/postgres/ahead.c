@@ -2,32 +2,47 @@
  * What a batch will ask for, fetched in one round, in the order in which everybody takes locks.
  *
  *   1. the batches' own lock: shared, or alone for those that write what others only look up
- *      (stubs, marks). Both would otherwise decide on the absence of what the other one writes.
+ *      (stubs, marks, webhooks). Both would otherwise decide on the absence of what the other one
+ *      writes.
  *   2. the clock, before any wait for a row; what others may have changed of the store
  *   3. intents by scope: plain for callers' requests, most of which only look; FOR UPDATE for what
  *      moves an intent on, so that two instances that found the same one due take turns
  *   4. their payments, the payments that requests name, refunds, sends, holders of order numbers
- *   5. handles for the rows that may be inserted
+ *   5. deliveries by handle, FOR UPDATE; which principals have a webhook, which events came before
+ *   6. handles for the rows that may be inserted
  *
  * Each statement sees what was committed when it began. What was fetched earlier may have moved by
  * then; whoever writes on it is stopped by the row's version, or by a unique index.
  *
- * A fact is handed out once: a second look may come after the transaction's own write and asks the
- * server. Where two commands of a batch name the same thing (the engine keeps them apart) nothing
- * is fetched at all.
+ * A fact is handed out once (ahead_find.c): a second look may come after the transaction's own
+ * write and asks the server. Where two commands of a batch name the same thing (the engine keeps
+ * them apart) nothing is fetched at all. Webhooks change only under the lock alone: what is known
+ * of them stands for a whole batch, unless that batch changes them.
+ *
+ * Handles that were not used stay for the next batch, but not for long: records are read in order
+ * of time by their handles (IDEM_EFFECTS_SKEW_US).
  */
+#include "store/postgres/ahead.h"
+
+#include <assert.h>
 #include <libpq-fe.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "store/postgres/rows_internal.h"
 #include "store/postgres/schema.h"
 
 #define OID_BYTEA  17
 #define OID_TEXT   25
 #define HEADER     20
 #define SCOPES_MAX (HEADER + IDEM_STORE_BATCH_MAX * 20)
-#define NAMES_MAX  (HEADER + IDEM_STORE_BATCH_MAX * (4 + IDEM_ORDER_NO_MAX + IDEM_PRINCIPAL_MAX))
+#define NAMES_MAX  (HEADER + IDEM_STORE_BATCH_MAX * (4 + IDEM_EVENT_ID_MAX))
+
+#define HANDLES_AGE_US (INT64_C(60) * IDEM_US_PER_SECOND)
+
+static_assert(HANDLES_AGE_US < IDEM_EFFECTS_SKEW_US / 2, "what is late is less than that");
+static_assert(IDEM_EVENT_ID_MAX >= IDEM_PRINCIPAL_MAX, "NAMES_MAX");
+static_assert(IDEM_EVENT_ID_MAX >= IDEM_ORDER_NO_MAX, "NAMES_MAX");
+static_assert(IDEM_EVENT_ID_MAX >= IDEM_ENTRY_MAX, "NAMES_MAX");
 
 /* A parameter that is an array, in the server's binary form. */
 struct array {
@@ -44,10 +59,16 @@ struct wanted {
     struct array named;
     struct array principals;
     struct array orders;
+    struct array askers; /* Principals of requests. */
+    struct array entries;
+    struct array events;
+    struct array messages;
+    struct array webhooks;
     size_t handles[IDEM_POSTGRES_HANDLE_COUNT];
-    bool writes_shared; /* Stubs or marks. */
-    char memory[4][SCOPES_MAX];
-    char names[2][NAMES_MAX];
+    bool writes_shared;    /* Stubs, marks or webhooks. */
+    bool changes_webhooks; /* So nothing that is known of them ahead would stand. */
+    char memory[6][SCOPES_MAX];
+    char names[5][NAMES_MAX];
 };
 
 static void number_put(char *at, uint32_t value)
@@ -96,7 +117,8 @@ static int by_scope(const void *left, const void *right)
 
 static bool has_intent(const struct idem_command *command)
 {
-    return command->kind != IDEM_COMMAND_CREDENTIAL && command->kind != IDEM_COMMAND_MARK;
+    return command->kind != IDEM_COMMAND_CREDENTIAL && command->kind != IDEM_COMMAND_MARK &&
+           command->kind != IDEM_COMMAND_WEBHOOK && command->kind != IDEM_COMMAND_DELIVERY;
 }
 
 /* It may insert an intent, and mostly finds none or one that it does not move. */
@@ -105,22 +127,37 @@ static bool is_request(const struct idem_command *command)
     return command->kind == IDEM_COMMAND_ACCEPT || command->kind == IDEM_COMMAND_ABANDON;
 }
 
+static bool changes_webhooks(const struct idem_command *command)
+{
+    return command->kind == IDEM_COMMAND_WEBHOOK ||
+           (command->kind == IDEM_COMMAND_DELIVERY &&
+            command->delivery.word == IDEM_DELIVERY_WORD_GONE);
+}
+
 static bool writes_shared(const struct idem_command *command)
 {
-    return command->kind == IDEM_COMMAND_MARK || command->kind == IDEM_COMMAND_RESOLVE ||
+    bool marks =
+        command->kind == IDEM_COMMAND_MARK && command->mark.kind != IDEM_MARK_SWEPT; /* No mark. */
+    return marks || changes_webhooks(command) || command->kind == IDEM_COMMAND_RESOLVE ||
            (command->kind == IDEM_COMMAND_EVIDENCE &&
             command->evidence.source == IDEM_SOURCE_LISTING);
 }
 
-static bool makes_payment(const struct idem_command *command)
+bool idem_postgres_makes_payment(const struct idem_command *command)
 {
     return command->kind == IDEM_COMMAND_ACCEPT &&
            command->accept.endpoint == IDEM_ENDPOINT_PAYMENTS_CREATE;
 }
 
-static bool names_payment(const struct idem_command *command)
+bool idem_postgres_names_payment(const struct idem_command *command)
 {
     return command->kind == IDEM_COMMAND_ACCEPT && !idem_uid_is_zero(command->accept.payment_id);
+}
+
+bool idem_postgres_names_event(const struct idem_command *command)
+{
+    return command->kind == IDEM_COMMAND_EVIDENCE &&
+           command->evidence.source == IDEM_SOURCE_CALLBACK;
 }
 
 /* No scope, order number or payment twice. Batches are short, and most have one kind of request. */
@@ -129,11 +166,11 @@ static bool pair_is_apart(const struct idem_command *one, const struct idem_comm
     if (memcmp(&one->scope, &two->scope, sizeof(one->scope)) == 0) {
         return false;
     }
-    if (makes_payment(one) && makes_payment(two)) {
+    if (idem_postgres_makes_payment(one) && idem_postgres_makes_payment(two)) {
         return !idem_str_equal(one->accept.order_no, two->accept.order_no) ||
                !idem_str_equal(one->accept.principal, two->accept.principal);
     }
-    return !names_payment(one) || !names_payment(two) ||
+    return !idem_postgres_names_payment(one) || !idem_postgres_names_payment(two) ||
            !idem_uid_equal(one->accept.payment_id, two->accept.payment_id);
 }
 
@@ -163,28 +200,48 @@ static void command_want(struct wanted *wanted, const struct idem_command *comma
     array_add(plain ? &wanted->plain : &wanted->held, &command->scope, sizeof(command->scope));
     array_add(&wanted->all, &command->scope, sizeof(command->scope));
     wanted->handles[IDEM_POSTGRES_HANDLE_INTENT] += is_request(command) ? 1 : 0;
-    if (makes_payment(command)) {
+    if (idem_postgres_makes_payment(command)) {
         wanted->handles[IDEM_POSTGRES_HANDLE_PAYMENT] += 1;
         array_add(&wanted->principals, accept->principal.data, accept->principal.len);
         array_add(&wanted->orders, accept->order_no.data, accept->order_no.len);
     }
-    if (names_payment(command)) {
+    if (idem_postgres_names_payment(command)) {
         bool refunds = accept->endpoint == IDEM_ENDPOINT_REFUNDS_CREATE;
         wanted->handles[IDEM_POSTGRES_HANDLE_REFUND] += refunds ? 1 : 0;
         array_add(&wanted->named, &accept->payment_id, sizeof(accept->payment_id));
     }
+    if (command->kind == IDEM_COMMAND_ACCEPT) {
+        array_add(&wanted->askers, accept->principal.data, accept->principal.len);
+    }
+    if (idem_postgres_names_event(command)) {
+        const struct idem_evidence *evidence = &command->evidence;
+        array_add(&wanted->entries, evidence->entry.data, evidence->entry.len);
+        array_add(&wanted->events, evidence->event_id.data, evidence->event_id.len);
+    }
+}
+
+static void delivery_want(struct wanted *wanted, const struct idem_delivery_change *delivery)
+{
+    array_add(&wanted->messages, &delivery->message_id, sizeof(delivery->message_id));
+    array_add(&wanted->webhooks, &delivery->webhook_id, sizeof(delivery->webhook_id));
 }
 
 static void wanted_init(struct wanted *wanted)
 {
     memset(wanted->handles, 0, sizeof(wanted->handles));
     wanted->writes_shared = false;
+    wanted->changes_webhooks = false;
     array_init(&wanted->plain, wanted->memory[0], SCOPES_MAX, OID_BYTEA);
     array_init(&wanted->held, wanted->memory[1], SCOPES_MAX, OID_BYTEA);
     array_init(&wanted->all, wanted->memory[2], SCOPES_MAX, OID_BYTEA);
     array_init(&wanted->named, wanted->memory[3], SCOPES_MAX, OID_BYTEA);
     array_init(&wanted->principals, wanted->names[0], NAMES_MAX, OID_TEXT);
     array_init(&wanted->orders, wanted->names[1], NAMES_MAX, OID_TEXT);
+    array_init(&wanted->askers, wanted->names[2], NAMES_MAX, OID_TEXT);
+    array_init(&wanted->entries, wanted->names[3], NAMES_MAX, OID_TEXT);
+    array_init(&wanted->events, wanted->names[4], NAMES_MAX, OID_BYTEA);
+    array_init(&wanted->messages, wanted->memory[4], SCOPES_MAX, OID_BYTEA);
+    array_init(&wanted->webhooks, wanted->memory[5], SCOPES_MAX, OID_BYTEA);
 }
 
 /* Takes the items, in order of scope, and notes what they want. */
@@ -195,13 +252,20 @@ static void items_want(struct idem_postgres_ahead *ahead,
 {
     struct idem_list_node *node = first;
     ahead->count = 0;
+    ahead->letter_count = 0;
     wanted_init(wanted);
     for (size_t i = 0; i < count; i++) {
         struct idem_store_item *item = IDEM_CONTAINER_OF(node, struct idem_store_item, node);
-        wanted->writes_shared = wanted->writes_shared || writes_shared(&item->command);
-        if (has_intent(&item->command)) {
+        const struct idem_command *command = &item->command;
+        wanted->writes_shared = wanted->writes_shared || writes_shared(command);
+        wanted->changes_webhooks = wanted->changes_webhooks || changes_webhooks(command);
+        if (has_intent(command)) {
             ahead->items[ahead->count] = item;
             ahead->count += 1;
+        } else if (command->kind == IDEM_COMMAND_DELIVERY) {
+            ahead->letters[ahead->letter_count] = &command->delivery;
+            ahead->letter_count += 1;
+            delivery_want(wanted, &command->delivery);
         }
         node = node->next;
     }
@@ -227,6 +291,44 @@ static void ask_array(struct idem_postgres_connection *connection,
     }
 }
 
+/* What a batch needs to know of two arrays' pairs. */
+static void ask_pairs(struct idem_postgres_connection *connection,
+                      enum idem_postgres_statement index,
+                      struct array *left,
+                      struct array *right,
+                      PGresult **result)
+{
+    struct idem_postgres_args args = { .count = 0 };
+    IDEM_ASSERT(left->count == right->count);
+    if (left->count > 0) {
+        arg_array(&args, left);
+        arg_array(&args, right);
+        idem_postgres_queue(connection, index, &args,
+                            (struct idem_postgres_pending){ .result = result });
+    }
+}
+
+/* What came from providers, and what merchants are told. */
+static void mail_ask(struct idem_postgres_connection *connection, struct wanted *wanted)
+{
+    struct idem_postgres_ahead *ahead = &connection->ahead;
+    ask_pairs(connection, IDEM_POSTGRES_AHEAD_DELIVERIES, &wanted->messages, &wanted->webhooks,
+              &ahead->deliveries);
+    ask_pairs(connection, IDEM_POSTGRES_AHEAD_EVENTS, &wanted->entries, &wanted->events,
+              &ahead->events);
+    if (wanted->changes_webhooks) {
+        return;
+    }
+    ask_array(connection, IDEM_POSTGRES_AHEAD_WEBHOOKS, &wanted->webhooks, &ahead->webhooks);
+    if (wanted->all.count > 0) {
+        struct idem_postgres_args args = { .count = 0 };
+        arg_array(&args, &wanted->all);
+        arg_array(&args, &wanted->askers);
+        idem_postgres_queue(connection, IDEM_POSTGRES_AHEAD_LISTENED, &args,
+                            (struct idem_postgres_pending){ .result = &ahead->listened });
+    }
+}
+
 static void facts_ask(struct idem_postgres_connection *connection, struct wanted *wanted)
 {
     struct idem_postgres_ahead *ahead = &connection->ahead;
@@ -237,13 +339,18 @@ static void facts_ask(struct idem_postgres_connection *connection, struct wanted
     ask_array(connection, IDEM_POSTGRES_AHEAD_PAYMENTS_NAMED, &wanted->named, &ahead->payments[2]);
     ask_array(connection, IDEM_POSTGRES_AHEAD_REFUNDS, &wanted->all, &ahead->refunds);
     ask_array(connection, IDEM_POSTGRES_AHEAD_SENDS, &wanted->all, &ahead->sends);
-    if (wanted->orders.count > 0) {
-        struct idem_postgres_args args = { .count = 0 };
-        arg_array(&args, &wanted->principals);
-        arg_array(&args, &wanted->orders);
-        idem_postgres_queue(connection, IDEM_POSTGRES_AHEAD_HOLDERS, &args,
-                            (struct idem_postgres_pending){ .result = &ahead->holders });
+    ask_pairs(connection, IDEM_POSTGRES_AHEAD_HOLDERS, &wanted->principals, &wanted->orders,
+              &ahead->holders);
+    mail_ask(connection, wanted);
+}
+
+/* How many are there that may still be used. */
+static size_t handles_keep(struct idem_postgres_handles *handles)
+{
+    if (idem_postgres_mono_us() - handles->taken_us > HANDLES_AGE_US) {
+        handles->count = 0;
     }
+    return handles->count;
 }
 
 static void handles_ask(struct idem_postgres_connection *connection,
@@ -252,7 +359,7 @@ static void handles_ask(struct idem_postgres_connection *connection,
 {
     for (int kind = 0; kind < IDEM_POSTGRES_HANDLE_COUNT; kind++) {
         struct idem_postgres_args args = { .count = 0 };
-        size_t there = connection->handles[kind].count;
+        size_t there = handles_keep(&connection->handles[kind]);
         results[kind] = NULL;
         if (wanted->handles[kind] <= there) {
             continue;
@@ -268,6 +375,9 @@ static void handles_note(struct idem_postgres_handles *handles, const PGresult *
 {
     memmove(handles->rows, handles->rows + handles->first, handles->count * sizeof(int64_t));
     handles->first = 0;
+    if (handles->count == 0) {
+        handles->taken_us = idem_postgres_mono_us();
+    }
     for (int i = 0; i < PQntuples(result); i++) { /* Accepts NULL. */
         IDEM_ASSERT(handles->count < IDEM_POSTGRES_HANDLES_MAX);
         handles->rows[handles->count] = idem_postgres_number(result, i, 0);
@@ -291,6 +401,7 @@ static void knowledge_note(struct idem_postgres_connection *connection, const PG
     }
     if (connection->run != NULL) {
         connection->run->stub_count = idem_postgres_number(said, 0, 2);
+        connection->run->webhook_count = idem_postgres_number(said, 0, 9);
         connection->run->restored = idem_postgres_number(said, 0, 3) != 0;
         connection->run->opening.restored_at_us = idem_postgres_number(said, 0, 4);
         connection->run->opening.memory_since_us =
@@ -348,200 +459,10 @@ void idem_postgres_ahead_clear(struct idem_postgres_ahead *ahead)
     PGresult *const results[] = {
         ahead->intents[0],  ahead->intents[1], ahead->payments[0], ahead->payments[1],
         ahead->payments[2], ahead->holders,    ahead->refunds,     ahead->sends,
+        ahead->listened,    ahead->events,     ahead->webhooks,    ahead->deliveries,
     };
     for (size_t i = 0; i < IDEM_ARRAY_COUNT(results); i++) {
         PQclear(results[i]); /* Accepts NULL. */
     }
     *ahead = (struct idem_postgres_ahead){ .count = 0 };
-}
-
-static int column_of(const struct idem_table *table, const char *name)
-{
-    for (size_t i = 0; i < table->column_count; i++) {
-        if (strcmp(table->columns[i].name, name) == 0) {
-            return (int)i + 1; /* Behind the handle. */
-        }
-    }
-    IDEM_UNREACHABLE();
-}
-
-/* The first row whose `column` is not below `key`, of rows in that order. */
-static int row_search(const PGresult *result, int column, const void *key, size_t size)
-{
-    int first = 0;
-    int last = PQntuples(result); /* Accepts NULL. */
-    while (first < last) {
-        int middle = first + (last - first) / 2;
-        if (memcmp(PQgetvalue(result, middle, column), key, size) < 0) {
-            first = middle + 1;
-        } else {
-            last = middle;
-        }
-    }
-    return first;
-}
-
-/* True if it is there; then it stands in `*ret_found`. */
-static bool row_find(const PGresult *result,
-                     int column,
-                     const void *key,
-                     size_t size,
-                     struct idem_postgres_found *ret_found)
-{
-    int row = row_search(result, column, key, size);
-    if (row == PQntuples(result) || memcmp(PQgetvalue(result, row, column), key, size) != 0) {
-        return false;
-    }
-    *ret_found = (struct idem_postgres_found){ .result = result, .row = row };
-    return true;
-}
-
-static void big_endian(int64_t value, char bytes[8])
-{
-    for (int i = 0; i < 8; i++) {
-        bytes[i] = (char)((uint64_t)value >> (56 - 8 * i));
-    }
-}
-
-static bool item_find(const struct idem_postgres_ahead *ahead,
-                      const struct idem_scope *scope,
-                      size_t *ret_index)
-{
-    size_t first = 0;
-    size_t last = ahead->count;
-    while (first < last) {
-        size_t middle = first + (last - first) / 2;
-        int order = memcmp(&ahead->items[middle]->command.scope, scope, sizeof(*scope));
-        if (order == 0) {
-            *ret_index = middle;
-            return true;
-        }
-        first = order < 0 ? middle + 1 : first;
-        last = order < 0 ? last : middle;
-    }
-    return false;
-}
-
-/* Marks the current item's fact as handed out. False: it was before. */
-static bool hand_out(const struct idem_postgres_ahead *ahead, bool *used)
-{
-    bool first = ahead->current < ahead->count && !used[ahead->current];
-    if (first) {
-        used[ahead->current] = true;
-    }
-    return first;
-}
-
-bool idem_postgres_ahead_intent(struct idem_postgres_ahead *ahead,
-                                const struct idem_scope *scope,
-                                struct idem_postgres_found *ret_found)
-{
-    int column = column_of(&idem_table_intents, "scope");
-    size_t index = 0;
-    if (!item_find(ahead, scope, &index) || ahead->intent_used[index]) {
-        return false;
-    }
-    ahead->current = index;
-    ahead->intent_used[index] = true;
-    if (!row_find(ahead->intents[1], column, scope, sizeof(*scope), ret_found) &&
-        !row_find(ahead->intents[0], column, scope, sizeof(*scope), ret_found)) {
-        *ret_found = (struct idem_postgres_found){ .row = -1 };
-    }
-    return true;
-}
-
-bool idem_postgres_ahead_sends(struct idem_postgres_ahead *ahead,
-                               int64_t intent_row,
-                               struct idem_postgres_found *ret_found)
-{
-    char key[8];
-    if (ahead->current >= ahead->count || !ahead->intent_used[ahead->current] ||
-        !hand_out(ahead, ahead->sends_used)) {
-        return false;
-    }
-    big_endian(intent_row, key);
-    *ret_found = (struct idem_postgres_found){
-        .result = ahead->sends,
-        .row = row_search(ahead->sends, 0, key, sizeof(key)),
-    };
-    return true;
-}
-
-static bool holder_find(const struct idem_postgres_ahead *ahead,
-                        const struct idem_rows_key *key,
-                        struct idem_postgres_found *ret_found)
-{
-    int principal = column_of(&idem_table_payments, "principal");
-    int order_no = column_of(&idem_table_payments, "order_no");
-    for (int row = 0; row < PQntuples(ahead->holders); row++) {
-        if (idem_str_equal(idem_postgres_text(ahead->holders, row, order_no), key->number) &&
-            idem_str_equal(idem_postgres_text(ahead->holders, row, principal), key->principal)) {
-            *ret_found = (struct idem_postgres_found){ .result = ahead->holders, .row = row };
-            return true;
-        }
-    }
-    return false;
-}
-
-static bool named_find(const struct idem_postgres_ahead *ahead,
-                       const struct idem_rows_key *key,
-                       struct idem_postgres_found *ret_found)
-{
-    int principal = column_of(&idem_table_payments, "principal");
-    int id = column_of(&idem_table_payments, "id");
-    return row_find(ahead->payments[2], id, &key->id, sizeof(key->id), ret_found) &&
-           idem_str_equal(idem_postgres_text(ret_found->result, ret_found->row, principal),
-                          key->principal);
-}
-
-/* Of the intent found last: its own, held or plain. */
-static bool payment_of_intent(struct idem_postgres_ahead *ahead,
-                              int64_t row,
-                              struct idem_postgres_found *ret_found)
-{
-    char key[8];
-    big_endian(row, key);
-    return (row_find(ahead->payments[1], 0, key, sizeof(key), ret_found) ||
-            row_find(ahead->payments[0], 0, key, sizeof(key), ret_found)) &&
-           hand_out(ahead, ahead->payment_used);
-}
-
-bool idem_postgres_ahead_payment(struct idem_postgres_ahead *ahead,
-                                 enum idem_find find,
-                                 const struct idem_rows_key *key,
-                                 struct idem_postgres_found *ret_found)
-{
-    if (ahead->current >= ahead->count) {
-        return false;
-    }
-    const struct idem_command *command = &ahead->items[ahead->current]->command;
-    const struct idem_accept *accept = &command->accept;
-    struct idem_postgres_found found = { .row = -1 };
-    if (find == IDEM_FIND_BY_ROW) {
-        return payment_of_intent(ahead, key->row, ret_found);
-    }
-    if (find == IDEM_FIND_BY_ID && names_payment(command) &&
-        idem_uid_equal(accept->payment_id, key->id) && hand_out(ahead, ahead->payment_used)) {
-        found.row = named_find(ahead, key, &found) ? found.row : -1;
-        *ret_found = found;
-        return true;
-    }
-    if (find == IDEM_FIND_HOLDER && makes_payment(command) &&
-        idem_str_equal(accept->order_no, key->number) &&
-        idem_str_equal(accept->principal, key->principal) && hand_out(ahead, ahead->holder_used)) {
-        (void)holder_find(ahead, key, &found); /* Or it stays -1. */
-        *ret_found = found;
-        return true;
-    }
-    return false;
-}
-
-bool idem_postgres_ahead_refund(struct idem_postgres_ahead *ahead,
-                                int64_t row,
-                                struct idem_postgres_found *ret_found)
-{
-    char key[8];
-    big_endian(row, key);
-    return row_find(ahead->refunds, 0, key, sizeof(key), ret_found) &&
-           hand_out(ahead, ahead->refund_used);
 }

@@ -20,7 +20,7 @@
 #include <string.h>
 
 #include "base/crash.h"
-#include "store/postgres/rows_internal.h"
+#include "store/postgres/ahead.h"
 
 static const struct idem_postgres_args no_args = { .count = 0 };
 
@@ -282,7 +282,17 @@ static const struct idem_rows_ops rows_ops = {
     .find_places = idem_postgres_find_places,
     .find_summary = idem_postgres_find_summary,
     .find_waited = idem_postgres_find_waited,
-    .find_open_cases = idem_postgres_find_open_cases,
+    .find_case_kinds = idem_postgres_find_case_kinds,
+    .find_case_list = idem_postgres_find_case_list,
+    .find_event = idem_postgres_find_event,
+    .find_listened = idem_postgres_find_listened,
+    .find_webhook = idem_postgres_find_webhook,
+    .count_webhooks = idem_postgres_count_webhooks,
+    .find_delivery = idem_postgres_find_delivery,
+    .find_webhooks = idem_postgres_find_webhooks,
+    .find_posts = idem_postgres_find_posts,
+    .find_effects = idem_postgres_find_effects,
+    .find_created = idem_postgres_find_created,
     .find_stub = idem_postgres_find_stub,
     .find_payment_stubs = idem_postgres_find_payment_stubs,
     .find_credential = idem_postgres_find_credential,
@@ -299,6 +309,12 @@ static const struct idem_rows_ops rows_ops = {
     .write_stub = idem_postgres_write_stub,
     .apply_stubs = idem_postgres_apply_stubs,
     .write_credential = idem_postgres_write_credential,
+    .write_inbox = idem_postgres_write_inbox,
+    .add_message = idem_postgres_add_message,
+    .write_webhook = idem_postgres_write_webhook,
+    .write_delivery = idem_postgres_write_delivery,
+    .drop_deliveries = idem_postgres_drop_deliveries,
+    .sweep = idem_postgres_sweep,
     .write_meta = idem_postgres_write_meta,
 };
 

@@ -8,7 +8,7 @@
 #include <libpq-fe.h>
 #include <string.h>
 
-#include "store/postgres/rows_internal.h"
+#include "store/postgres/ahead.h"
 
 /* The first row of `result`, if there is one. Takes `result`. */
 static enum idem_rows_step row_take(struct idem_rows *rows,
@@ -76,8 +76,9 @@ static enum idem_rows_step intent_ask(struct idem_rows *rows,
     } else if (find == IDEM_FIND_BY_SCOPE) {
         index = IDEM_POSTGRES_INTENT_BY_SCOPE;
         idem_postgres_arg_bytes(&args, &key->scope, sizeof(key->scope));
-    } else if (find == IDEM_FIND_BY_ANY_ID) {
-        index = IDEM_POSTGRES_INTENT_BY_ANY_ID;
+    } else if (find == IDEM_FIND_BY_ANY_ID || find == IDEM_FIND_BY_CASE) {
+        index = find == IDEM_FIND_BY_CASE ? IDEM_POSTGRES_INTENT_BY_CASE
+                                          : IDEM_POSTGRES_INTENT_BY_ANY_ID;
         idem_postgres_arg_bytes(&args, &key->id, sizeof(key->id));
     } else {
         IDEM_ASSERT(find == IDEM_FIND_BY_ID);
@@ -261,13 +262,14 @@ enum idem_rows_step idem_postgres_find_payment_stubs(struct idem_rows *rows,
     return ours ? IDEM_ROWS_OK : IDEM_ROWS_DAMAGED;
 }
 
-enum idem_rows_step idem_postgres_find_open_cases(struct idem_rows *rows,
+enum idem_rows_step idem_postgres_find_case_kinds(struct idem_rows *rows,
                                                   int64_t intent_row,
-                                                  uint32_t *ret_kinds)
+                                                  uint32_t *ret_open,
+                                                  uint32_t *ret_decided)
 {
     struct idem_postgres_args args = { .count = 0 };
     PGresult *result = NULL;
-    uint32_t kinds = 0;
+    uint32_t kinds[2] = { 0, 0 }; /* Decided, open. */
     bool ours = true;
     idem_postgres_arg_i64(&args, intent_row);
     enum idem_rows_step step = idem_postgres_ask(idem_postgres_connection_of(rows),
@@ -278,9 +280,11 @@ enum idem_rows_step idem_postgres_find_open_cases(struct idem_rows *rows,
     for (int row = 0; row < PQntuples(result) && ours; row++) {
         int64_t kind = idem_postgres_number(result, row, 0);
         ours = kind > IDEM_CASE_NONE && kind < IDEM_CASE_KIND_COUNT;
-        kinds |= ours ? UINT32_C(1) << kind : 0;
+        bool is_open = idem_postgres_number(result, row, 1) != 0;
+        kinds[is_open ? 1 : 0] |= ours ? UINT32_C(1) << kind : 0;
     }
-    *ret_kinds = kinds;
+    *ret_open = kinds[1];
+    *ret_decided = kinds[0];
     PQclear(result);
     return ours ? IDEM_ROWS_OK : IDEM_ROWS_DAMAGED;
 }
@@ -300,6 +304,109 @@ enum idem_rows_step idem_postgres_find_credential(struct idem_rows *rows,
         idem_postgres_arg_bytes(&args, &key->secret, sizeof(key->secret));
     }
     return row_ask(rows, index, &args, &idem_table_credentials, ret_credential);
+}
+
+/* Whether the statement finds a row. */
+static enum idem_rows_step there_ask(struct idem_rows *rows,
+                                     enum idem_postgres_statement index,
+                                     const struct idem_postgres_args *args,
+                                     bool *ret_there)
+{
+    PGresult *result = NULL;
+    enum idem_rows_step step =
+        idem_postgres_ask(idem_postgres_connection_of(rows), index, args, &result);
+    if (step == IDEM_ROWS_OK) {
+        *ret_there = PQntuples(result) > 0;
+        PQclear(result);
+    }
+    return step;
+}
+
+enum idem_rows_step idem_postgres_find_event(struct idem_rows *rows,
+                                             struct idem_str entry,
+                                             struct idem_str event_id,
+                                             bool *ret_seen)
+{
+    struct idem_postgres_connection *connection = idem_postgres_connection_of(rows);
+    struct idem_postgres_args args = { .count = 0 };
+    if (idem_postgres_ahead_event(&connection->ahead, entry, event_id, ret_seen)) {
+        return IDEM_ROWS_OK;
+    }
+    idem_postgres_arg_text(&args, entry);
+    idem_postgres_arg_text(&args, event_id);
+    return there_ask(rows, IDEM_POSTGRES_EVENT_SEEN, &args, ret_seen);
+}
+
+enum idem_rows_step idem_postgres_find_listened(struct idem_rows *rows,
+                                                struct idem_str principal,
+                                                bool *ret_listened)
+{
+    const struct idem_postgres_connection *connection = idem_postgres_connection_of(rows);
+    struct idem_postgres_args args = { .count = 0 };
+    if (idem_postgres_ahead_listened(&connection->ahead, principal, ret_listened)) {
+        return IDEM_ROWS_OK;
+    }
+    idem_postgres_arg_text(&args, principal);
+    return there_ask(rows, IDEM_POSTGRES_LISTENED, &args, ret_listened);
+}
+
+enum idem_rows_step idem_postgres_find_webhook(struct idem_rows *rows,
+                                               enum idem_find find,
+                                               const struct idem_rows_key *key,
+                                               struct idem_webhook *ret_webhook)
+{
+    const struct idem_postgres_connection *connection = idem_postgres_connection_of(rows);
+    struct idem_postgres_args args = { .count = 0 };
+    struct idem_postgres_found found;
+    enum idem_postgres_statement index = IDEM_POSTGRES_WEBHOOK_BY_ANY_ID;
+    if (find == IDEM_FIND_BY_ANY_ID &&
+        idem_postgres_ahead_webhook(&connection->ahead, key->id, &found)) {
+        return found_read(rows, found, &idem_table_webhooks, ret_webhook);
+    }
+    if (find == IDEM_FIND_BY_ROW) {
+        index = IDEM_POSTGRES_WEBHOOK_BY_ROW;
+        idem_postgres_arg_i64(&args, key->row);
+    } else if (find == IDEM_FIND_BY_ID) {
+        index = IDEM_POSTGRES_WEBHOOK_BY_ID;
+        idem_postgres_arg_bytes(&args, &key->id, sizeof(key->id));
+        idem_postgres_arg_text(&args, key->principal);
+    } else {
+        IDEM_ASSERT(find == IDEM_FIND_BY_ANY_ID);
+        idem_postgres_arg_bytes(&args, &key->id, sizeof(key->id));
+    }
+    return row_ask(rows, index, &args, &idem_table_webhooks, ret_webhook);
+}
+
+enum idem_rows_step idem_postgres_count_webhooks(struct idem_rows *rows,
+                                                 struct idem_str principal,
+                                                 size_t *ret_count)
+{
+    struct idem_postgres_args args = { .count = 0 };
+    PGresult *result = NULL;
+    idem_postgres_arg_text(&args, principal);
+    enum idem_rows_step step = idem_postgres_ask(idem_postgres_connection_of(rows),
+                                                 IDEM_POSTGRES_WEBHOOKS_COUNT, &args, &result);
+    if (step == IDEM_ROWS_OK) {
+        *ret_count = (size_t)idem_postgres_number(result, 0, 0);
+        PQclear(result);
+    }
+    return step;
+}
+
+enum idem_rows_step idem_postgres_find_delivery(struct idem_rows *rows,
+                                                struct idem_uid message_id,
+                                                struct idem_uid webhook_id,
+                                                struct idem_delivery *ret_delivery)
+{
+    struct idem_postgres_connection *connection = idem_postgres_connection_of(rows);
+    struct idem_postgres_args args = { .count = 0 };
+    struct idem_postgres_found found;
+    if (idem_postgres_ahead_delivery(&connection->ahead, message_id, webhook_id, &found)) {
+        return found_read(rows, found, &idem_table_deliveries, ret_delivery);
+    }
+    idem_postgres_arg_bytes(&args, &message_id, sizeof(message_id));
+    idem_postgres_arg_bytes(&args, &webhook_id, sizeof(webhook_id));
+    return row_ask(rows, IDEM_POSTGRES_DELIVERY, &args, &idem_table_deliveries, ret_delivery);
 }
 
 enum idem_rows_step idem_postgres_find_meta(struct idem_rows *rows,

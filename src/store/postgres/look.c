@@ -355,8 +355,11 @@ enum idem_rows_step idem_postgres_find_summary(struct idem_rows *rows,
     ret_summary->oldest_unknown_us = idem_postgres_number(result, 0, 0);
     ret_summary->oldest_due_us = idem_postgres_number(result, 0, 1);
     ret_summary->cases_open = idem_postgres_number(result, 0, 2);
-    ret_summary->stubs = idem_postgres_number(result, 0, 3);
-    ret_summary->bytes = idem_postgres_number(result, 0, 4);
+    ret_summary->deliveries_pending = idem_postgres_number(result, 0, 3);
+    ret_summary->deliveries_dead = idem_postgres_number(result, 0, 4);
+    ret_summary->oldest_delivery_us = idem_postgres_number(result, 0, 5);
+    ret_summary->stubs = idem_postgres_number(result, 0, 6);
+    ret_summary->bytes = idem_postgres_number(result, 0, 7);
     ret_summary->bytes_free = 0; /* The server's own affair: autovacuum uses it again. */
     PQclear(result);
     return IDEM_ROWS_OK;

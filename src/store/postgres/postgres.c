@@ -408,6 +408,7 @@ static void writer_init(struct idem_postgres *postgres,
         .memory_since_us = found->memory_since_us,
         .restored_at_us = found->restored_at_us,
         .stub_count = found->stub_count,
+        .webhook_count = 1, /* Each batch finds out. */
         .restored = found->restored,
     };
     writer->worker.store = postgres;

@@ -5,7 +5,7 @@
  *   session.c     whom we talk to, what is forced, back-off
  *   schema.c      the tables (schema.h)
  *   opening.c     schema, configuration, marks, a new instance
- *   ahead.c       a batch's facts, fetched together
+ *   ahead.c       a batch's facts, fetched together; ahead_find.c hands them out
  *   connection.c  one connection as the rows port (rows_internal.h)
  *   listener.c    hints between instances that somebody waits, or need not any more (listener.h)
  *   postgres.c    the store: threads, queues, the instance's sign of life
@@ -34,6 +34,7 @@ struct idem_postgres_handles {
     int64_t rows[IDEM_POSTGRES_HANDLES_MAX];
     size_t first;
     size_t count;
+    int64_t taken_us; /* Monotonic: the oldest. */
 };
 
 enum idem_postgres_handle_kind {
@@ -42,6 +43,7 @@ enum idem_postgres_handle_kind {
     IDEM_POSTGRES_HANDLE_REFUND,
     IDEM_POSTGRES_HANDLE_STUB,
     IDEM_POSTGRES_HANDLE_CREDENTIAL,
+    IDEM_POSTGRES_HANDLE_WEBHOOK,
     IDEM_POSTGRES_HANDLE_COUNT
 };
 
@@ -57,11 +59,19 @@ struct idem_postgres_ahead {
     bool payment_used[IDEM_STORE_BATCH_MAX];
     bool refund_used[IDEM_STORE_BATCH_MAX];
     bool holder_used[IDEM_STORE_BATCH_MAX];
+    bool event_used[IDEM_STORE_BATCH_MAX];
+    const struct idem_delivery_change *letters[IDEM_STORE_BATCH_MAX]; /* Of its commands. */
+    size_t letter_count;
+    bool letter_used[IDEM_STORE_BATCH_MAX];
     struct pg_result *intents[2];  /* Plain, and held. In order of scope. */
     struct pg_result *payments[3]; /* Plain, held, named. In order of row; named: of id. */
     struct pg_result *holders;
     struct pg_result *refunds;
     struct pg_result *sends; /* In order of intent_row, no. */
+    struct pg_result *listened;
+    struct pg_result *events;
+    struct pg_result *webhooks; /* In order of id. */
+    struct pg_result *deliveries;
 };
 
 /* What no other database has. */

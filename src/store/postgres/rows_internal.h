@@ -5,6 +5,7 @@
  *   value.c       rows out of results and into parameters; what an error means
  *   find.c        rows that a decision rests on: from ahead.c, or asked for
  *   look.c        rows that a reader asks for: due, lists, counts
+ *   pages.c       likewise, of several tables: cases, deliveries, effects
  *   write.c       guarded writes, queued
  */
 #ifndef IDEM_STORE_POSTGRES_ROWS_INTERNAL_H
@@ -43,6 +44,18 @@ bool idem_postgres_row_fits(const struct pg_result *result,
                             int row,
                             const struct idem_table *table,
                             const struct idem_buf *buf);
+/* Of a row that has several tables' columns: those of one. */
+struct idem_postgres_part {
+    int row;
+    int first; /* Its first column. */
+    const struct idem_table *table;
+};
+bool idem_postgres_part_read(const struct pg_result *result,
+                             struct idem_postgres_part part,
+                             void *ret_row,
+                             struct idem_buf *kept);
+/* Bytes of its text. */
+size_t idem_postgres_part_size(const struct pg_result *result, struct idem_postgres_part part);
 /* All columns, or without the fixed ones. */
 void idem_postgres_arg_row(struct idem_postgres_args *args,
                            const struct idem_table *table,
@@ -65,31 +78,6 @@ enum idem_rows_step idem_postgres_ask(struct idem_postgres_connection *connectio
                                       enum idem_postgres_statement index,
                                       const struct idem_postgres_args *args,
                                       struct pg_result **ret_result);
-
-/* ahead.c: begins a transaction and fetches what `count` items from `first` on need. */
-void idem_postgres_ahead_fetch(struct idem_postgres_connection *connection,
-                               struct idem_list_node *first,
-                               size_t count);
-void idem_postgres_ahead_clear(struct idem_postgres_ahead *ahead);
-/* False: it was not fetched, or was handed out before. Row -1: it was, and is not there. */
-struct idem_postgres_found {
-    const struct pg_result *result;
-    int row;
-};
-bool idem_postgres_ahead_intent(struct idem_postgres_ahead *ahead,
-                                const struct idem_scope *scope,
-                                struct idem_postgres_found *ret_found);
-/* The sends of the intent found last: from row on, as long as the handle is the same. */
-bool idem_postgres_ahead_sends(struct idem_postgres_ahead *ahead,
-                               int64_t intent_row,
-                               struct idem_postgres_found *ret_found);
-bool idem_postgres_ahead_payment(struct idem_postgres_ahead *ahead,
-                                 enum idem_find find,
-                                 const struct idem_rows_key *key,
-                                 struct idem_postgres_found *ret_found);
-bool idem_postgres_ahead_refund(struct idem_postgres_ahead *ahead,
-                                int64_t row,
-                                struct idem_postgres_found *ret_found);
 
 /* find.c; the contract of each is in rows.h. */
 enum idem_rows_step idem_postgres_find_intent(struct idem_rows *rows,
@@ -115,18 +103,37 @@ enum idem_rows_step idem_postgres_find_stub(struct idem_rows *rows,
 enum idem_rows_step idem_postgres_find_payment_stubs(struct idem_rows *rows,
                                                      struct idem_str payment_effect_id,
                                                      struct idem_facts *facts);
-enum idem_rows_step idem_postgres_find_open_cases(struct idem_rows *rows,
+enum idem_rows_step idem_postgres_find_case_kinds(struct idem_rows *rows,
                                                   int64_t intent_row,
-                                                  uint32_t *ret_kinds);
+                                                  uint32_t *ret_open,
+                                                  uint32_t *ret_decided);
 enum idem_rows_step idem_postgres_find_credential(struct idem_rows *rows,
                                                   enum idem_find find,
                                                   const struct idem_rows_key *key,
                                                   struct idem_credential_row *ret_credential);
+enum idem_rows_step idem_postgres_find_event(struct idem_rows *rows,
+                                             struct idem_str entry,
+                                             struct idem_str event_id,
+                                             bool *ret_seen);
+enum idem_rows_step idem_postgres_find_listened(struct idem_rows *rows,
+                                                struct idem_str principal,
+                                                bool *ret_listened);
+enum idem_rows_step idem_postgres_find_webhook(struct idem_rows *rows,
+                                               enum idem_find find,
+                                               const struct idem_rows_key *key,
+                                               struct idem_webhook *ret_webhook);
+enum idem_rows_step idem_postgres_count_webhooks(struct idem_rows *rows,
+                                                 struct idem_str principal,
+                                                 size_t *ret_count);
+enum idem_rows_step idem_postgres_find_delivery(struct idem_rows *rows,
+                                                struct idem_uid message_id,
+                                                struct idem_uid webhook_id,
+                                                struct idem_delivery *ret_delivery);
 enum idem_rows_step idem_postgres_find_meta(struct idem_rows *rows,
                                             const char *name,
                                             struct idem_str *ret_value);
 
-/* look.c */
+/* look.c, pages.c */
 enum idem_rows_step idem_postgres_find_events(struct idem_rows *rows,
                                               int64_t intent_row,
                                               struct idem_read *read);
@@ -146,6 +153,15 @@ enum idem_rows_step idem_postgres_find_places(struct idem_rows *rows, struct ide
 enum idem_rows_step idem_postgres_find_waited(struct idem_rows *rows, struct idem_read *read);
 enum idem_rows_step idem_postgres_find_summary(struct idem_rows *rows,
                                                struct idem_summary *ret_summary);
+
+enum idem_rows_step idem_postgres_find_case_list(struct idem_rows *rows, struct idem_read *read);
+enum idem_rows_step idem_postgres_find_webhooks(struct idem_rows *rows, struct idem_read *read);
+enum idem_rows_step idem_postgres_find_posts(struct idem_rows *rows, struct idem_read *read);
+enum idem_rows_step idem_postgres_find_effects(struct idem_rows *rows, struct idem_read *read);
+enum idem_rows_step idem_postgres_find_created(struct idem_rows *rows,
+                                               int64_t from_row,
+                                               int64_t *ret_row,
+                                               int64_t *ret_created_us);
 
 /* write.c */
 enum idem_rows_step idem_postgres_write_intent(struct idem_rows *rows,
@@ -172,6 +188,19 @@ enum idem_rows_step idem_postgres_apply_stubs(struct idem_rows *rows,
                                               struct idem_str payment_effect_id);
 enum idem_rows_step idem_postgres_write_credential(struct idem_rows *rows,
                                                    struct idem_credential_write *write);
+enum idem_rows_step idem_postgres_write_inbox(struct idem_rows *rows,
+                                              const struct idem_inbox_write *write);
+enum idem_rows_step idem_postgres_add_message(struct idem_rows *rows,
+                                              int64_t webhook_row,
+                                              const struct idem_message *message);
+enum idem_rows_step idem_postgres_write_webhook(struct idem_rows *rows,
+                                                struct idem_webhook_write *write);
+enum idem_rows_step idem_postgres_write_delivery(struct idem_rows *rows,
+                                                 struct idem_delivery_write *write);
+enum idem_rows_step idem_postgres_drop_deliveries(struct idem_rows *rows,
+                                                  int64_t webhook_row,
+                                                  int64_t now_us);
+enum idem_rows_step idem_postgres_sweep(struct idem_rows *rows, int64_t before_us);
 enum idem_rows_step idem_postgres_write_meta(struct idem_rows *rows,
                                              const char *name,
                                              struct idem_str value);

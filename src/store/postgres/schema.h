@@ -1,5 +1,5 @@
 /*
- * schema.h - the tables of version 1, as SQL, in a schema of their own: `idem`.
+ * schema.h - the tables, version by version, as SQL, in a schema of their own: `idem`.
  *
  * The columns are those of columns.c. What a caller or an operator names a record by is text, by
  * bytes ("C"), so that no update of the system's collations can break an index. What came from
@@ -16,7 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define IDEM_POSTGRES_SCHEMA_VERSION 1
+#define IDEM_POSTGRES_SCHEMA_VERSION 2
 
 /* Of advisory locks: all of idem's have this as their first number. */
 #define IDEM_POSTGRES_LOCKS "1768187245" /* "idem" */
@@ -31,6 +31,9 @@
 #define IDEM_POSTGRES_PAST_ORDER    "NOT holds_order"
 #define IDEM_POSTGRES_HOLDS_REFUND  "refund_no <> '' AND state <> 3"
 #define IDEM_POSTGRES_MAKES_PAYMENT "kind IN (1, 2)"
+
+/* A message's deliveries have the handles from its own times this on: they are in its order. */
+#define IDEM_POSTGRES_FAN_OUT "64"
 
 /* How long a migration may be silent. */
 #define IDEM_POSTGRES_MIGRATION_US (INT64_C(6) * 3600 * 1000000)

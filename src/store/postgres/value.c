@@ -60,14 +60,15 @@ static int first_column(const PGresult *result, const struct idem_table *table)
     return PQnfields(result) - (int)table->column_count;
 }
 
-bool idem_postgres_row_read(const PGresult *result,
-                            int row,
-                            const struct idem_table *table,
-                            void *ret_row,
-                            struct idem_buf *kept)
+bool idem_postgres_part_read(const PGresult *result,
+                             struct idem_postgres_part part,
+                             void *ret_row,
+                             struct idem_buf *kept)
 {
-    int index = first_column(result, table);
-    bool ours = index >= 0;
+    const struct idem_table *table = part.table;
+    int row = part.row;
+    int index = part.first;
+    bool ours = index >= 0 && index + (int)table->column_count <= PQnfields(result);
     for (size_t i = 0; i < table->column_count && ours; i++) {
         const struct idem_column *one = &table->columns[i];
         void *at = (char *)ret_row + one->offset;
@@ -84,19 +85,42 @@ bool idem_postgres_row_read(const PGresult *result,
     return ours;
 }
 
+bool idem_postgres_row_read(const PGresult *result,
+                            int row,
+                            const struct idem_table *table,
+                            void *ret_row,
+                            struct idem_buf *kept)
+{
+    struct idem_postgres_part part = {
+        .row = row,
+        .first = first_column(result, table),
+        .table = table,
+    };
+    return idem_postgres_part_read(result, part, ret_row, kept);
+}
+
+size_t idem_postgres_part_size(const PGresult *result, struct idem_postgres_part part)
+{
+    size_t size = 0;
+    for (size_t i = 0; i < part.table->column_count; i++) {
+        if (part.table->columns[i].kind == IDEM_COLUMN_TEXT) {
+            size += (size_t)PQgetlength(result, part.row, part.first + (int)i);
+        }
+    }
+    return size;
+}
+
 bool idem_postgres_row_fits(const PGresult *result,
                             int row,
                             const struct idem_table *table,
                             const struct idem_buf *buf)
 {
-    int index = first_column(result, table);
-    size_t size = 0;
-    for (size_t i = 0; i < table->column_count; i++) {
-        if (table->columns[i].kind == IDEM_COLUMN_TEXT) {
-            size += (size_t)PQgetlength(result, row, index + (int)i);
-        }
-    }
-    return size <= buf->max - buf->len;
+    struct idem_postgres_part part = {
+        .row = row,
+        .first = first_column(result, table),
+        .table = table,
+    };
+    return idem_postgres_part_size(result, part) <= buf->max - buf->len;
 }
 
 static void column_add(struct idem_postgres_args *args,

@@ -248,6 +248,86 @@ enum idem_rows_step idem_postgres_write_credential(struct idem_rows *rows,
     return write_queue(rows, IDEM_POSTGRES_CREDENTIAL_UPDATE, &args, guarded);
 }
 
+enum idem_rows_step idem_postgres_write_inbox(struct idem_rows *rows,
+                                              const struct idem_inbox_write *write)
+{
+    struct idem_postgres_args args = { .count = 0 };
+    bool inserts = write->write == IDEM_WRITE_INSERT;
+    IDEM_ASSERT(inserts || write->write == IDEM_WRITE_UPDATE);
+    idem_postgres_arg_text(&args, write->entry);
+    idem_postgres_arg_text(&args, write->event_id);
+    idem_postgres_arg_i64(&args, write->at_us);
+    idem_postgres_arg_bool(&args, write->known);
+    return write_queue(rows, inserts ? IDEM_POSTGRES_INBOX_INSERT : IDEM_POSTGRES_INBOX_UPDATE,
+                       &args, guarded);
+}
+
+/* How many deliveries come with it is the webhooks' affair: none is no miss. */
+enum idem_rows_step idem_postgres_add_message(struct idem_rows *rows,
+                                              int64_t webhook_row,
+                                              const struct idem_message *message)
+{
+    struct idem_postgres_args args = { .count = 0 };
+    enum idem_postgres_statement index = IDEM_POSTGRES_MESSAGE_ADD;
+    idem_postgres_arg_row(&args, &idem_table_messages, message, true);
+    if (webhook_row != 0) {
+        index = IDEM_POSTGRES_MESSAGE_ADD_TO;
+        idem_postgres_arg_i64(&args, webhook_row);
+    }
+    return write_queue(rows, index, &args, unguarded);
+}
+
+enum idem_rows_step idem_postgres_write_webhook(struct idem_rows *rows,
+                                                struct idem_webhook_write *write)
+{
+    if (write->write == IDEM_WRITE_INSERT) {
+        return row_insert(rows, IDEM_POSTGRES_HANDLE_WEBHOOK, IDEM_POSTGRES_WEBHOOK_INSERT,
+                          &idem_table_webhooks, &write->row);
+    }
+    IDEM_ASSERT(write->write == IDEM_WRITE_UPDATE);
+    return row_update(rows, IDEM_POSTGRES_WEBHOOK_UPDATE, &idem_table_webhooks, &write->row,
+                      write->row.version);
+}
+
+enum idem_rows_step idem_postgres_write_delivery(struct idem_rows *rows,
+                                                 struct idem_delivery_write *write)
+{
+    struct idem_postgres_args args = { .count = 0 };
+    const struct idem_delivery *delivery = &write->row;
+    IDEM_ASSERT(write->write == IDEM_WRITE_UPDATE);
+    IDEM_ASSERT(delivery->version > 1);
+    idem_postgres_arg_row(&args, &idem_table_deliveries, delivery, false);
+    idem_postgres_arg_i64(&args, delivery->webhook_row);
+    idem_postgres_arg_i64(&args, delivery->message_row);
+    idem_postgres_arg_i64(&args, (int64_t)delivery->version - 1);
+    return write_queue(rows, IDEM_POSTGRES_DELIVERY_UPDATE, &args, guarded);
+}
+
+/* As many as a batch can wait for. The rest is not posted any more, and swept in parts. */
+enum idem_rows_step idem_postgres_drop_deliveries(struct idem_rows *rows,
+                                                  int64_t webhook_row,
+                                                  int64_t now_us)
+{
+    struct idem_postgres_args args = { .count = 0 };
+    idem_postgres_arg_i64(&args, webhook_row);
+    idem_postgres_arg_i64(&args, now_us);
+    return write_queue(rows, IDEM_POSTGRES_DELIVERIES_DROP, &args, unguarded);
+}
+
+enum idem_rows_step idem_postgres_sweep(struct idem_rows *rows, int64_t before_us)
+{
+    static const struct idem_postgres_args no_args = { .count = 0 };
+    struct idem_postgres_args args = { .count = 0 };
+    idem_postgres_arg_i64(&args, before_us);
+    enum idem_rows_step step = write_queue(rows, IDEM_POSTGRES_SWEEP_INBOX, &args, unguarded);
+    if (step == IDEM_ROWS_OK) {
+        step = write_queue(rows, IDEM_POSTGRES_SWEEP_MESSAGES, &args, unguarded);
+    }
+    return step == IDEM_ROWS_OK
+               ? write_queue(rows, IDEM_POSTGRES_SWEEP_DROPPED, &no_args, unguarded)
+               : step;
+}
+
 enum idem_rows_step idem_postgres_write_meta(struct idem_rows *rows,
                                              const char *name,
                                              struct idem_str value)

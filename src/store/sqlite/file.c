@@ -148,6 +148,16 @@ static enum idem_err meta_number(sqlite3 *handle,
                            : idem_sqlite_database_error(handle, "cannot read the store", reterr);
 }
 
+static enum idem_err rows_count(sqlite3 *handle,
+                                const char *sql,
+                                int64_t *ret_count,
+                                struct idem_error *reterr)
+{
+    int rc = idem_sqlite_value_read(handle, sql, ret_count, NULL);
+    return rc == SQLITE_OK ? IDEM_OK
+                           : idem_sqlite_database_error(handle, "cannot read the store", reterr);
+}
+
 static enum idem_err knowledge_read(struct idem_sqlite_file *file, struct idem_error *reterr)
 {
     int64_t restored = 0;
@@ -173,12 +183,12 @@ static enum idem_err knowledge_read(struct idem_sqlite_file *file, struct idem_e
     file->restored = restored != 0;
     file->memory_since_us = memory_since_us > file->created_us ? memory_since_us : file->created_us;
     file->old_effect_ids = old_effect_ids != 0;
-    int rc = err == IDEM_OK ? idem_sqlite_value_read(file->writer, "SELECT count(*) FROM stubs",
-                                                     &file->stub_count, NULL)
-                            : SQLITE_OK;
-    return rc == SQLITE_OK
-               ? err
-               : idem_sqlite_database_error(file->writer, "cannot read the store", reterr);
+    if (err == IDEM_OK) {
+        err = rows_count(file->writer, "SELECT count(*) FROM stubs", &file->stub_count, reterr);
+    }
+    return err == IDEM_OK ? rows_count(file->writer, "SELECT count(*) FROM webhooks",
+                                       &file->webhook_count, reterr)
+                          : err;
 }
 
 static enum idem_err meta_number_write(sqlite3 *handle,

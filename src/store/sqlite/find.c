@@ -18,8 +18,10 @@ enum idem_rows_step idem_sqlite_find_intent(struct idem_rows *rows,
     } else if (find == IDEM_FIND_BY_SCOPE) {
         statement = connection->statements[IDEM_SQLITE_INTENT_BY_SCOPE];
         idem_sqlite_bind_bytes(statement, 1, &key->scope, 16);
-    } else if (find == IDEM_FIND_BY_ANY_ID) {
-        statement = connection->statements[IDEM_SQLITE_INTENT_BY_ANY_ID];
+    } else if (find == IDEM_FIND_BY_ANY_ID || find == IDEM_FIND_BY_CASE) {
+        statement =
+            connection->statements[find == IDEM_FIND_BY_CASE ? IDEM_SQLITE_INTENT_BY_CASE
+                                                             : IDEM_SQLITE_INTENT_BY_ANY_ID];
         idem_sqlite_bind_bytes(statement, 1, &key->id, 16);
     } else {
         IDEM_ASSERT(find == IDEM_FIND_BY_ID);
@@ -144,23 +146,26 @@ enum idem_rows_step idem_sqlite_find_payment_stubs(struct idem_rows *rows,
     return idem_sqlite_walk_end(statement, rc, ours);
 }
 
-enum idem_rows_step idem_sqlite_find_open_cases(struct idem_rows *rows,
+enum idem_rows_step idem_sqlite_find_case_kinds(struct idem_rows *rows,
                                                 int64_t intent_row,
-                                                uint32_t *ret_kinds)
+                                                uint32_t *ret_open,
+                                                uint32_t *ret_decided)
 {
     sqlite3_stmt *statement = idem_sqlite_statement_of(rows, IDEM_SQLITE_CASE_KINDS);
-    uint32_t kinds = 0;
+    uint32_t kinds[2] = { 0, 0 }; /* Open, decided. */
     bool ours = true;
 
     idem_sqlite_bind_i64(statement, 1, intent_row);
     int rc = sqlite3_step(statement);
     while (rc == SQLITE_ROW && ours) {
         int64_t kind = sqlite3_column_int64(statement, 0);
+        bool decided = sqlite3_column_int64(statement, 1) != 0;
         ours = kind > IDEM_CASE_NONE && kind < IDEM_CASE_KIND_COUNT;
-        kinds |= ours ? UINT32_C(1) << kind : 0;
+        kinds[decided ? 1 : 0] |= ours ? UINT32_C(1) << kind : 0;
         rc = ours ? sqlite3_step(statement) : rc;
     }
-    *ret_kinds = kinds;
+    *ret_open = kinds[0];
+    *ret_decided = kinds[1];
     return idem_sqlite_walk_end(statement, rc, ours);
 }
 

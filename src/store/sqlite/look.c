@@ -232,6 +232,100 @@ enum idem_rows_step idem_sqlite_find_entries(struct idem_rows *rows,
     return step == IDEM_ROWS_OK ? end : step;
 }
 
+/* The case at hand and what it is of. False in `*ret_fits`: it is for the next page. */
+static enum idem_rows_step case_entry_add(struct idem_rows *rows,
+                                          sqlite3_stmt *statement,
+                                          struct idem_read *read,
+                                          bool *ret_fits)
+{
+    sqlite3_stmt *of = idem_sqlite_statement_of(rows, IDEM_SQLITE_ENTRY_BY_ROW);
+    struct idem_entry *entry = &read->entries[read->entry_count];
+    *ret_fits = read->entry_count < IDEM_READ_ENTRIES_MAX &&
+                idem_sqlite_row_fits(statement, 2, &idem_table_cases, rows->kept);
+    if (!*ret_fits) {
+        return IDEM_ROWS_OK;
+    }
+    *entry = (struct idem_entry){ .row = 0 };
+    bool ours = idem_sqlite_read_row(statement, 2, &idem_table_cases, &entry->opened, rows->kept);
+    idem_sqlite_bind_i64(of, 1, sqlite3_column_int64(statement, 1));
+    int rc = sqlite3_step(of);
+    ours = ours && rc != SQLITE_DONE; /* A case goes with its intent. */
+    if (rc == SQLITE_ROW) {
+        *ret_fits = idem_sqlite_row_fits(of, 1, &idem_table_entries, rows->kept);
+    }
+    if (rc == SQLITE_ROW && *ret_fits && ours) {
+        ours = idem_sqlite_read_row(of, 1, &idem_table_entries, entry, rows->kept);
+    }
+    entry->row = sqlite3_column_int64(statement, 0);
+    enum idem_rows_step step = idem_sqlite_walk_end(of, rc, ours);
+    read->entry_count += step == IDEM_ROWS_OK && *ret_fits ? 1 : 0;
+    return step;
+}
+
+enum idem_rows_step idem_sqlite_find_case_list(struct idem_rows *rows, struct idem_read *read)
+{
+    const bool all = read->case_kind == IDEM_CASE_NONE;
+    sqlite3_stmt *statement = idem_sqlite_statement_of(
+        rows, read->open_only ? IDEM_SQLITE_CASES_PAGE_OPEN : IDEM_SQLITE_CASES_PAGE);
+    enum idem_rows_step step = IDEM_ROWS_OK;
+    bool fits = true;
+
+    read->entry_count = 0;
+    idem_sqlite_bind_i64(statement, 1, read->after_row == 0 ? INT64_MAX : read->after_row);
+    idem_sqlite_bind_i64(statement, 2, all ? 0 : (int64_t)read->case_kind);
+    idem_sqlite_bind_i64(statement, 3, all ? INT64_MAX : (int64_t)read->case_kind);
+    idem_sqlite_bind_i64(statement, 4, IDEM_READ_ENTRIES_MAX + 1);
+    int rc = sqlite3_step(statement);
+    while (rc == SQLITE_ROW && fits && step == IDEM_ROWS_OK) {
+        step = case_entry_add(rows, statement, read, &fits);
+        rc = fits && step == IDEM_ROWS_OK ? sqlite3_step(statement) : rc;
+    }
+    read->more = !fits;
+    enum idem_rows_step end = idem_sqlite_walk_end(statement, rc, true);
+    return step == IDEM_ROWS_OK ? end : step;
+}
+
+enum idem_rows_step idem_sqlite_find_created(struct idem_rows *rows,
+                                             int64_t from_row,
+                                             int64_t *ret_row,
+                                             int64_t *ret_created_us)
+{
+    sqlite3_stmt *statement = idem_sqlite_statement_of(rows, IDEM_SQLITE_CREATED);
+    idem_sqlite_bind_i64(statement, 1, from_row);
+    int rc = sqlite3_step(statement);
+    *ret_row = 0;
+    if (rc == SQLITE_ROW) {
+        *ret_row = sqlite3_column_int64(statement, 0);
+        *ret_created_us = sqlite3_column_int64(statement, 1);
+    }
+    return idem_sqlite_walk_end(statement, rc, true);
+}
+
+enum idem_rows_step idem_sqlite_find_effects(struct idem_rows *rows, struct idem_read *read)
+{
+    sqlite3_stmt *statement = idem_sqlite_statement_of(rows, IDEM_SQLITE_EFFECTS);
+    bool ours = true;
+
+    read->effect_count = 0;
+    idem_sqlite_bind_i64(statement, 1, read->after_row);
+    idem_sqlite_bind_i64(statement, 2, read->until_row);
+    idem_sqlite_bind_i64(statement, 3, read->from_us);
+    idem_sqlite_bind_i64(statement, 4, read->to_us);
+    idem_sqlite_bind_text(statement, 5, read->entry);
+    idem_sqlite_bind_i64(statement, 6, IDEM_READ_EFFECTS_MAX + 1);
+    int rc = sqlite3_step(statement);
+    while (rc == SQLITE_ROW && ours && read->effect_count < IDEM_READ_EFFECTS_MAX &&
+           idem_sqlite_row_fits(statement, 1, &idem_table_effects, rows->kept)) {
+        struct idem_effect_line *line = &read->effects[read->effect_count];
+        line->row = sqlite3_column_int64(statement, 0);
+        ours = idem_sqlite_read_row(statement, 1, &idem_table_effects, line, rows->kept);
+        read->effect_count += 1;
+        rc = sqlite3_step(statement);
+    }
+    read->more = rc == SQLITE_ROW;
+    return idem_sqlite_walk_end(statement, rc, ours);
+}
+
 enum idem_rows_step idem_sqlite_find_credentials(struct idem_rows *rows, struct idem_read *read)
 {
     sqlite3_stmt *statement = idem_sqlite_statement_of(rows, IDEM_SQLITE_CREDENTIALS_PAGE);
@@ -312,6 +406,9 @@ enum idem_rows_step idem_sqlite_find_summary(struct idem_rows *rows,
         { IDEM_SQLITE_UNKNOWN_SINCE, &ret_summary->oldest_unknown_us },
         { IDEM_SQLITE_DUE_NEXT, &ret_summary->oldest_due_us },
         { IDEM_SQLITE_CASES_OPEN, &ret_summary->cases_open },
+        { IDEM_SQLITE_DELIVERIES_PENDING, &ret_summary->deliveries_pending },
+        { IDEM_SQLITE_DELIVERIES_DEAD, &ret_summary->deliveries_dead },
+        { IDEM_SQLITE_DELIVERY_OLDEST, &ret_summary->oldest_delivery_us },
         { IDEM_SQLITE_STUBS_COUNT, &ret_summary->stubs },
         { IDEM_SQLITE_PAGES, &ret_summary->bytes },
         { IDEM_SQLITE_PAGES_FREE, &ret_summary->bytes_free },

@@ -63,12 +63,28 @@ static const char *const to_2[] = {
     IDEM_SQLITE_CREDENTIALS,
 };
 
+/* What providers tell, and what merchants are told. */
+static const char *const to_3[] = {
+    IDEM_SQLITE_INBOX,
+    IDEM_SQLITE_INBOX_LAST,
+    IDEM_SQLITE_WEBHOOKS,
+    IDEM_SQLITE_WEBHOOKS_PRINCIPAL,
+    IDEM_SQLITE_MESSAGES,
+    IDEM_SQLITE_MESSAGES_AT,
+    IDEM_SQLITE_DELIVERIES,
+    IDEM_SQLITE_DELIVERIES_DUE,
+    IDEM_SQLITE_DELIVERIES_ORDER,
+    IDEM_SQLITE_DELIVERIES_STATE,
+    IDEM_SQLITE_DELIVERIES_WEBHOOK,
+};
+
 /* migrations[n] leads from version n + 1 to n + 2. */
 static const struct {
     const char *const *statements;
     size_t count;
 } migrations[] = {
     { to_2, IDEM_ARRAY_COUNT(to_2) },
+    { to_3, IDEM_ARRAY_COUNT(to_3) },
 };
 
 _Static_assert(IDEM_ARRAY_COUNT(migrations) == IDEM_SQLITE_SCHEMA_VERSION - 1,

@@ -6,6 +6,7 @@
  *   find.c        rows that a decision rests on
  *   look.c        rows that a reader asks for: due, lists, counts
  *   write.c       guarded writes
+ *   outbox.c      provider events, webhooks, messages and deliveries
  *
  * No function leaves a statement open: rows are copied out and the statement is reset, so a
  * transaction never hangs on a forgotten cursor.
@@ -54,7 +55,10 @@ bool idem_sqlite_read_row(sqlite3_stmt *statement,
                           void *ret_row,
                           struct idem_buf *kept);
 
-/* The text of the row at hand, whose columns begin at `index`, has room in `buf`. */
+/* Bytes of all text of the row at hand, whose columns begin at `index`. */
+size_t idem_sqlite_row_size(sqlite3_stmt *statement, int index, const struct idem_table *table);
+
+/* That text has room in `buf`. */
 bool idem_sqlite_row_fits(sqlite3_stmt *statement,
                           int index,
                           const struct idem_table *table,
@@ -74,6 +78,20 @@ enum idem_rows_step idem_sqlite_find_row(struct idem_rows *rows,
                                          void *ret_row);
 /* The first column of the first row; no row is 0. */
 enum idem_rows_step idem_sqlite_find_i64(sqlite3_stmt *statement, int64_t *ret_value);
+/* A write that must change exactly one row. */
+enum idem_rows_step idem_sqlite_guarded_run(struct idem_sqlite_connection *connection,
+                                            sqlite3_stmt *statement);
+/* Puts the new handle into the row's first member. */
+enum idem_rows_step idem_sqlite_row_insert(struct idem_sqlite_connection *connection,
+                                           enum idem_sqlite_statement insert,
+                                           const struct idem_table *table,
+                                           void *row);
+/* `version` is the new one; the row must still have the one before it. */
+enum idem_rows_step idem_sqlite_row_update(struct idem_sqlite_connection *connection,
+                                           enum idem_sqlite_statement update,
+                                           const struct idem_table *table,
+                                           const void *row,
+                                           uint32_t version);
 
 /* find.c; the contract of each is in rows.h. */
 enum idem_rows_step idem_sqlite_find_intent(struct idem_rows *rows,
@@ -99,9 +117,10 @@ enum idem_rows_step idem_sqlite_find_stub(struct idem_rows *rows,
 enum idem_rows_step idem_sqlite_find_payment_stubs(struct idem_rows *rows,
                                                    struct idem_str payment_effect_id,
                                                    struct idem_facts *facts);
-enum idem_rows_step idem_sqlite_find_open_cases(struct idem_rows *rows,
+enum idem_rows_step idem_sqlite_find_case_kinds(struct idem_rows *rows,
                                                 int64_t intent_row,
-                                                uint32_t *ret_kinds);
+                                                uint32_t *ret_open,
+                                                uint32_t *ret_decided);
 enum idem_rows_step idem_sqlite_find_credential(struct idem_rows *rows,
                                                 enum idem_find find,
                                                 const struct idem_rows_key *key,
@@ -129,6 +148,48 @@ enum idem_rows_step idem_sqlite_find_credentials(struct idem_rows *rows, struct 
 enum idem_rows_step idem_sqlite_find_places(struct idem_rows *rows, struct idem_read *read);
 enum idem_rows_step idem_sqlite_find_summary(struct idem_rows *rows,
                                              struct idem_summary *ret_summary);
+
+enum idem_rows_step idem_sqlite_find_effects(struct idem_rows *rows, struct idem_read *read);
+enum idem_rows_step idem_sqlite_find_case_list(struct idem_rows *rows, struct idem_read *read);
+enum idem_rows_step idem_sqlite_find_created(struct idem_rows *rows,
+                                             int64_t from_row,
+                                             int64_t *ret_row,
+                                             int64_t *ret_created_us);
+
+/* outbox.c */
+enum idem_rows_step idem_sqlite_find_event(struct idem_rows *rows,
+                                           struct idem_str entry,
+                                           struct idem_str event_id,
+                                           bool *ret_seen);
+enum idem_rows_step idem_sqlite_find_listened(struct idem_rows *rows,
+                                              struct idem_str principal,
+                                              bool *ret_listened);
+enum idem_rows_step idem_sqlite_find_webhook(struct idem_rows *rows,
+                                             enum idem_find find,
+                                             const struct idem_rows_key *key,
+                                             struct idem_webhook *ret_webhook);
+enum idem_rows_step idem_sqlite_count_webhooks(struct idem_rows *rows,
+                                               struct idem_str principal,
+                                               size_t *ret_count);
+enum idem_rows_step idem_sqlite_find_delivery(struct idem_rows *rows,
+                                              struct idem_uid message_id,
+                                              struct idem_uid webhook_id,
+                                              struct idem_delivery *ret_delivery);
+enum idem_rows_step idem_sqlite_find_webhooks(struct idem_rows *rows, struct idem_read *read);
+enum idem_rows_step idem_sqlite_find_posts(struct idem_rows *rows, struct idem_read *read);
+enum idem_rows_step idem_sqlite_write_inbox(struct idem_rows *rows,
+                                            const struct idem_inbox_write *write);
+enum idem_rows_step idem_sqlite_add_message(struct idem_rows *rows,
+                                            int64_t webhook_row,
+                                            const struct idem_message *message);
+enum idem_rows_step idem_sqlite_write_webhook(struct idem_rows *rows,
+                                              struct idem_webhook_write *write);
+enum idem_rows_step idem_sqlite_write_delivery(struct idem_rows *rows,
+                                               struct idem_delivery_write *write);
+enum idem_rows_step idem_sqlite_drop_deliveries(struct idem_rows *rows,
+                                                int64_t webhook_row,
+                                                int64_t now_us);
+enum idem_rows_step idem_sqlite_sweep(struct idem_rows *rows, int64_t before_us);
 
 /* write.c */
 enum idem_rows_step idem_sqlite_write_intent(struct idem_rows *rows,

@@ -333,6 +333,7 @@ enum idem_err idem_sqlite_open(const char *path,
             .memory_since_us = sqlite->file.memory_since_us,
             .restored_at_us = sqlite->file.restored_at_us,
             .stub_count = sqlite->file.stub_count,
+            .webhook_count = sqlite->file.webhook_count,
             .restored = sqlite->file.restored,
         };
         idem_run_init(&sqlite->run, &sqlite->writer.rows, &sqlite->base.options, opening);

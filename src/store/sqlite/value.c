@@ -139,10 +139,7 @@ bool idem_sqlite_read_row(sqlite3_stmt *statement,
     return ours;
 }
 
-bool idem_sqlite_row_fits(sqlite3_stmt *statement,
-                          int index,
-                          const struct idem_table *table,
-                          const struct idem_buf *buf)
+size_t idem_sqlite_row_size(sqlite3_stmt *statement, int index, const struct idem_table *table)
 {
     size_t size = 0;
     for (size_t i = 0; i < table->column_count; i++) {
@@ -150,7 +147,15 @@ bool idem_sqlite_row_fits(sqlite3_stmt *statement,
             size += (size_t)sqlite3_column_bytes(statement, index + (int)i);
         }
     }
-    return size <= buf->max - buf->len;
+    return size;
+}
+
+bool idem_sqlite_row_fits(sqlite3_stmt *statement,
+                          int index,
+                          const struct idem_table *table,
+                          const struct idem_buf *buf)
+{
+    return idem_sqlite_row_size(statement, index, table) <= buf->max - buf->len;
 }
 
 /* The file is not what was written, or what was written cannot be read. */
@@ -212,4 +217,45 @@ enum idem_rows_step idem_sqlite_find_i64(sqlite3_stmt *statement, int64_t *ret_v
     int rc = sqlite3_step(statement);
     *ret_value = rc == SQLITE_ROW ? sqlite3_column_int64(statement, 0) : 0;
     return idem_sqlite_walk_end(statement, rc, true);
+}
+
+enum idem_rows_step idem_sqlite_guarded_run(struct idem_sqlite_connection *connection,
+                                            sqlite3_stmt *statement)
+{
+    enum idem_rows_step step = idem_sqlite_run(statement);
+    if (step == IDEM_ROWS_OK && sqlite3_changes(connection->handle) != 1) {
+        return IDEM_ROWS_MISS;
+    }
+    return step;
+}
+
+enum idem_rows_step idem_sqlite_row_insert(struct idem_sqlite_connection *connection,
+                                           enum idem_sqlite_statement insert,
+                                           const struct idem_table *table,
+                                           void *row)
+{
+    sqlite3_stmt *statement = connection->statements[insert];
+    (void)idem_sqlite_bind_row(statement, 1, table, row, true);
+    enum idem_rows_step step = idem_sqlite_guarded_run(connection, statement);
+    if (step == IDEM_ROWS_OK) {
+        *(int64_t *)row = sqlite3_last_insert_rowid(connection->handle);
+    }
+    return step;
+}
+
+/* `version` is the new one; the row must still have the one before it. */
+enum idem_rows_step idem_sqlite_row_update(struct idem_sqlite_connection *connection,
+                                           enum idem_sqlite_statement update,
+                                           const struct idem_table *table,
+                                           const void *row,
+                                           uint32_t version)
+{
+    int64_t handle = *(const int64_t *)row;
+    IDEM_ASSERT(handle > 0);
+    IDEM_ASSERT(version > 1);
+    sqlite3_stmt *statement = connection->statements[update];
+    int index = idem_sqlite_bind_row(statement, 1, table, row, false);
+    idem_sqlite_bind_i64(statement, index, handle);
+    idem_sqlite_bind_i64(statement, index + 1, (int64_t)version - 1);
+    return idem_sqlite_guarded_run(connection, statement);
 }

@@ -4,48 +4,6 @@
  */
 #include "store/sqlite/rows_internal.h"
 
-/* A write that must change exactly one row. */
-static enum idem_rows_step guarded_run(struct idem_sqlite_connection *connection,
-                                       sqlite3_stmt *statement)
-{
-    enum idem_rows_step step = idem_sqlite_run(statement);
-    if (step == IDEM_ROWS_OK && sqlite3_changes(connection->handle) != 1) {
-        return IDEM_ROWS_MISS;
-    }
-    return step;
-}
-
-static enum idem_rows_step row_insert(struct idem_sqlite_connection *connection,
-                                      enum idem_sqlite_statement insert,
-                                      const struct idem_table *table,
-                                      void *row)
-{
-    sqlite3_stmt *statement = connection->statements[insert];
-    (void)idem_sqlite_bind_row(statement, 1, table, row, true);
-    enum idem_rows_step step = guarded_run(connection, statement);
-    if (step == IDEM_ROWS_OK) {
-        *(int64_t *)row = sqlite3_last_insert_rowid(connection->handle);
-    }
-    return step;
-}
-
-/* `version` is the new one; the row must still have the one before it. */
-static enum idem_rows_step row_update(struct idem_sqlite_connection *connection,
-                                      enum idem_sqlite_statement update,
-                                      const struct idem_table *table,
-                                      const void *row,
-                                      uint32_t version)
-{
-    int64_t handle = *(const int64_t *)row;
-    IDEM_ASSERT(handle > 0);
-    IDEM_ASSERT(version > 1);
-    sqlite3_stmt *statement = connection->statements[update];
-    int index = idem_sqlite_bind_row(statement, 1, table, row, false);
-    idem_sqlite_bind_i64(statement, index, handle);
-    idem_sqlite_bind_i64(statement, index + 1, (int64_t)version - 1);
-    return guarded_run(connection, statement);
-}
-
 /* Sends, events but those of cause `kept`, and cases. */
 static enum idem_rows_step history_delete(struct idem_sqlite_connection *connection,
                                           int64_t intent_row,
@@ -71,7 +29,7 @@ static enum idem_rows_step intent_take(struct idem_sqlite_connection *connection
     sqlite3_stmt *statement = connection->statements[IDEM_SQLITE_INTENT_DELETE];
     idem_sqlite_bind_i64(statement, 1, intent->row);
     idem_sqlite_bind_i64(statement, 2, (int64_t)intent->version - 1);
-    return guarded_run(connection, statement);
+    return idem_sqlite_guarded_run(connection, statement);
 }
 
 /*
@@ -89,7 +47,7 @@ static enum idem_rows_step intent_shrink(struct idem_sqlite_connection *connecti
     }
     idem_sqlite_bind_i64(statement, 1, intent->row);
     (void)idem_sqlite_bind_row(statement, 2, &idem_table_intents, intent, true);
-    return guarded_run(connection, statement);
+    return idem_sqlite_guarded_run(connection, statement);
 }
 
 static enum idem_rows_step intent_delete(struct idem_sqlite_connection *connection,
@@ -113,7 +71,8 @@ enum idem_rows_step idem_sqlite_write_intent(struct idem_rows *rows,
 {
     struct idem_sqlite_connection *connection = idem_sqlite_connection_of(rows);
     if (write->write == IDEM_WRITE_INSERT) {
-        return row_insert(connection, IDEM_SQLITE_INTENT_INSERT, &idem_table_intents, &write->row);
+        return idem_sqlite_row_insert(connection, IDEM_SQLITE_INTENT_INSERT, &idem_table_intents,
+                                      &write->row);
     }
     if (write->write == IDEM_WRITE_DELETE) {
         return intent_delete(connection, &write->row);
@@ -121,8 +80,8 @@ enum idem_rows_step idem_sqlite_write_intent(struct idem_rows *rows,
     if (idem_intent_is_tombstone(&write->row)) {
         return intent_shrink(connection, &write->row);
     }
-    return row_update(connection, IDEM_SQLITE_INTENT_UPDATE, &idem_table_intents, &write->row,
-                      write->row.version);
+    return idem_sqlite_row_update(connection, IDEM_SQLITE_INTENT_UPDATE, &idem_table_intents,
+                                  &write->row, write->row.version);
 }
 
 enum idem_rows_step idem_sqlite_write_payment(struct idem_rows *rows,
@@ -130,11 +89,11 @@ enum idem_rows_step idem_sqlite_write_payment(struct idem_rows *rows,
 {
     struct idem_sqlite_connection *connection = idem_sqlite_connection_of(rows);
     if (write->write == IDEM_WRITE_INSERT) {
-        return row_insert(connection, IDEM_SQLITE_PAYMENT_INSERT, &idem_table_payments,
-                          &write->row);
+        return idem_sqlite_row_insert(connection, IDEM_SQLITE_PAYMENT_INSERT, &idem_table_payments,
+                                      &write->row);
     }
-    return row_update(connection, IDEM_SQLITE_PAYMENT_UPDATE, &idem_table_payments, &write->row,
-                      write->row.version);
+    return idem_sqlite_row_update(connection, IDEM_SQLITE_PAYMENT_UPDATE, &idem_table_payments,
+                                  &write->row, write->row.version);
 }
 
 enum idem_rows_step idem_sqlite_write_refund(struct idem_rows *rows,
@@ -142,10 +101,11 @@ enum idem_rows_step idem_sqlite_write_refund(struct idem_rows *rows,
 {
     struct idem_sqlite_connection *connection = idem_sqlite_connection_of(rows);
     if (write->write == IDEM_WRITE_INSERT) {
-        return row_insert(connection, IDEM_SQLITE_REFUND_INSERT, &idem_table_refunds, &write->row);
+        return idem_sqlite_row_insert(connection, IDEM_SQLITE_REFUND_INSERT, &idem_table_refunds,
+                                      &write->row);
     }
-    return row_update(connection, IDEM_SQLITE_REFUND_UPDATE, &idem_table_refunds, &write->row,
-                      write->row.version);
+    return idem_sqlite_row_update(connection, IDEM_SQLITE_REFUND_UPDATE, &idem_table_refunds,
+                                  &write->row, write->row.version);
 }
 
 enum idem_rows_step idem_sqlite_write_send(struct idem_rows *rows,
@@ -157,14 +117,14 @@ enum idem_rows_step idem_sqlite_write_send(struct idem_rows *rows,
         sqlite3_stmt *statement = connection->statements[IDEM_SQLITE_SEND_INSERT];
         idem_sqlite_bind_i64(statement, 1, intent_row);
         (void)idem_sqlite_bind_row(statement, 2, &idem_table_sends, &write->row, true);
-        return guarded_run(connection, statement);
+        return idem_sqlite_guarded_run(connection, statement);
     }
     IDEM_ASSERT(write->write == IDEM_WRITE_UPDATE);
     sqlite3_stmt *statement = connection->statements[IDEM_SQLITE_SEND_UPDATE];
     int index = idem_sqlite_bind_row(statement, 1, &idem_table_sends, &write->row, false);
     idem_sqlite_bind_i64(statement, index, intent_row);
     idem_sqlite_bind_i64(statement, index + 1, write->row.no);
-    return guarded_run(connection, statement);
+    return idem_sqlite_guarded_run(connection, statement);
 }
 
 enum idem_rows_step idem_sqlite_add_event(struct idem_rows *rows,
@@ -206,7 +166,8 @@ enum idem_rows_step idem_sqlite_write_stub(struct idem_rows *rows, struct idem_s
 {
     struct idem_sqlite_connection *connection = idem_sqlite_connection_of(rows);
     if (write->write == IDEM_WRITE_INSERT) {
-        return row_insert(connection, IDEM_SQLITE_STUB_INSERT, &idem_table_stubs, &write->row);
+        return idem_sqlite_row_insert(connection, IDEM_SQLITE_STUB_INSERT, &idem_table_stubs,
+                                      &write->row);
     }
     int index = 1;
     sqlite3_stmt *statement = connection->statements[IDEM_SQLITE_STUB_DELETE];
@@ -216,7 +177,7 @@ enum idem_rows_step idem_sqlite_write_stub(struct idem_rows *rows, struct idem_s
     }
     idem_sqlite_bind_i64(statement, index, write->row.row);
     idem_sqlite_bind_bytes(statement, index + 1, &write->row.scope, 16);
-    return guarded_run(connection, statement);
+    return idem_sqlite_guarded_run(connection, statement);
 }
 
 enum idem_rows_step idem_sqlite_apply_stubs(struct idem_rows *rows,
@@ -232,14 +193,14 @@ enum idem_rows_step idem_sqlite_write_credential(struct idem_rows *rows,
 {
     struct idem_sqlite_connection *connection = idem_sqlite_connection_of(rows);
     if (write->write == IDEM_WRITE_INSERT) {
-        return row_insert(connection, IDEM_SQLITE_CREDENTIAL_INSERT, &idem_table_credentials,
-                          &write->row);
+        return idem_sqlite_row_insert(connection, IDEM_SQLITE_CREDENTIAL_INSERT,
+                                      &idem_table_credentials, &write->row);
     }
     IDEM_ASSERT(write->write == IDEM_WRITE_UPDATE);
     sqlite3_stmt *statement = connection->statements[IDEM_SQLITE_CREDENTIAL_UPDATE];
     int index = idem_sqlite_bind_row(statement, 1, &idem_table_credentials, &write->row, false);
     idem_sqlite_bind_i64(statement, index, write->row.row);
-    return guarded_run(connection, statement);
+    return idem_sqlite_guarded_run(connection, statement);
 }
 
 enum idem_rows_step idem_sqlite_write_meta(struct idem_rows *rows,

@@ -13,75 +13,9 @@
 #include <unistd.h>
 
 #include "api/api_internal.h"
-#include "edge.h"
-
-#define ALICE "\nAuthorization: Bearer alice"
-#define ROOT  "\nAuthorization: Bearer root"
-#define JSON  "\nContent-Type: application/json\n\n"
-#define PAY   "POST /v1/payments HTTP/1.1"
-#define KEY   "\nIdempotency-Key: "
-#define ID_0  "00000000-0000-0000-0000-000000000000"
-#define ID_1  "0197b2f0-1111-7abc-8def-0123456789ab"
-#define ID_2  "0197b2f0-2222-7abc-8def-0123456789ab"
+#include "scene.h"
 
 #define REVOKE "DELETE /v1/admin/credentials/"
-
-#define ORDER(order_no)                                           \
-    "{\"order_no\":\"" order_no                                   \
-    "\",\"amount\":\"100.00\",\"currency\":\"CNY\",\"provider\":" \
-    "\"sandbox\"}"
-
-static struct edge edge;
-
-static int setup(void **state)
-{
-    (void)state;
-    edge_open(&edge, NULL);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    edge_close(&edge);
-    return 0;
-}
-
-/* "409 too-early", or "200" where there is no problem. */
-static struct idem_str verdict(const char *request)
-{
-    static char memory[64];
-    struct idem_buf buf;
-    const char *answer = edge_ask(&edge, request);
-    const char *code = strstr(answer, "urn:idem:problem:");
-    idem_buf_init(&buf, memory, sizeof(memory));
-    idem_buf_add_bytes(&buf, answer + strlen("HTTP/1.1 "), 3);
-    if (code != NULL && strstr(answer, "Content-Type: application/problem+json") != NULL) {
-        struct idem_str rest = idem_str_from(code + strlen("urn:idem:problem:"));
-        idem_buf_add_char(&buf, ' ');
-        idem_buf_add(&buf, idem_str_next(&rest, '"'));
-    }
-    return idem_buf_str(&buf);
-}
-
-/* The body of the answer, as shown. */
-static struct idem_str body_of(const char *request)
-{
-    const char *answer = edge_ask(&edge, request);
-    const char *gap = strstr(answer, "\n\n");
-    assert_non_null(gap);
-    return idem_str_from(gap + 2);
-}
-
-/* `format` with the id in it. */
-static const char *with_id(const char *format, const char *id)
-{
-    static char text[2048];
-    const char *gap = strstr(format, "{id}");
-    assert_non_null(gap);
-    (void)snprintf(text, sizeof(text), "%.*s%s%s", (int)(gap - format), format, id, gap + 4);
-    return text;
-}
 
 /* Makes a payment whose send never gets an answer; its operation's id. */
 static const char *unknown_make(void)
@@ -108,6 +42,18 @@ static void only_operators_are_let_in(void **state)
         "DELETE /v1/admin/credentials/" ID_1 "",
         "GET /v1/admin/restored",
         "POST /v1/admin/restored/end",
+        "GET /v1/admin/cases",
+        "GET /v1/admin/cases/" ID_1 "",
+        "POST /v1/admin/cases/" ID_1 "/resolve",
+        "POST /v1/admin/cases/" ID_1 "/compensate",
+        "GET /v1/admin/webhooks",
+        "PUT /v1/admin/webhooks/" ID_1 "",
+        "POST /v1/admin/webhooks/" ID_1 "/rotate",
+        "POST /v1/admin/webhooks/" ID_1 "/disable",
+        "POST /v1/admin/webhooks/" ID_1 "/enable",
+        "POST /v1/admin/webhooks/" ID_1 "/test",
+        "GET /v1/admin/deliveries",
+        "POST /v1/admin/messages/" ID_1 "/replay",
     };
     static const struct {
         const char *bearer;

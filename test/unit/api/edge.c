@@ -418,3 +418,16 @@ const char *edge_id(void)
 {
     return first_id;
 }
+
+const char *edge_id_behind(const char *text)
+{
+    static char id[IDEM_UID_TEXT_LEN + 1];
+    const char *at = strstr(raw_answer, text);
+    assert_non_null(at);
+    while (pattern_len(at, words[0].pattern) == 0) {
+        assert_true(*at != '\0');
+        at += 1;
+    }
+    memcpy(id, at, IDEM_UID_TEXT_LEN);
+    return id;
+}

@@ -73,4 +73,7 @@ const char *edge_ask(struct edge *edge, const char *text);
 /* The first UUID in the last answer, as it was. */
 const char *edge_id(void);
 
+/* The first one behind `text`, which the last answer has. */
+const char *edge_id_behind(const char *text);
+
 #endif /* IDEM_TEST_UNIT_API_EDGE_H */

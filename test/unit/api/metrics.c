@@ -76,6 +76,10 @@ static void counters_move_with_what_happened(void **state)
         "\nidem_provider_outcomes_total{entry=\"sandbox\",call=\"send\",outcome=\"success\"} "
         "1\n");
     has(page, "\nidem_provider_seconds_count{entry=\"sandbox\",call=\"send\",} 1\n");
+    has(page, "\nidem_provider_in_flight{entry=\"sandbox\",use=\"send\"} 0\n");
+    has(page, "\nidem_provider_in_flight_max{entry=\"sandbox\",use=\"recovery\"} 0\n");
+    has(page, "\nidem_provider_waiting{entry=\"sandbox\",stage=\"unclaimed\"} 0\n");
+    has(page, "\nidem_provider_breaker{entry=\"sandbox\"} 0\n");
     has(page, "\nidem_credentials_crowded 0\n");
     has(page, "\nidem_intents{state=\"unknown\"} 0\n");
     has(page, "\nidem_ready 1\n");

@@ -35,6 +35,22 @@ static const char *const kind_names[IDEM_ROUTE_COUNT] = {
     [IDEM_ROUTE_ADMIN_CREDENTIAL_REVOKE] = "admin-credential-revoke",
     [IDEM_ROUTE_ADMIN_RESTORED] = "admin-restored",
     [IDEM_ROUTE_ADMIN_RESTORED_END] = "admin-restored-end",
+    [IDEM_ROUTE_CALLBACK] = "callback",
+    [IDEM_ROUTE_ADMIN_CASES] = "admin-cases",
+    [IDEM_ROUTE_ADMIN_CASE] = "admin-case",
+    [IDEM_ROUTE_ADMIN_CASE_RESOLVE] = "admin-case-resolve",
+    [IDEM_ROUTE_ADMIN_CASE_COMPENSATE] = "admin-case-compensate",
+    [IDEM_ROUTE_ADMIN_WEBHOOKS] = "admin-webhooks",
+    [IDEM_ROUTE_ADMIN_WEBHOOK_PUT] = "admin-webhook-put",
+    [IDEM_ROUTE_ADMIN_WEBHOOK_ROTATE] = "admin-webhook-rotate",
+    [IDEM_ROUTE_ADMIN_WEBHOOK_DISABLE] = "admin-webhook-disable",
+    [IDEM_ROUTE_ADMIN_WEBHOOK_ENABLE] = "admin-webhook-enable",
+    [IDEM_ROUTE_ADMIN_WEBHOOK_TEST] = "admin-webhook-test",
+    [IDEM_ROUTE_ADMIN_DELIVERIES] = "admin-deliveries",
+    [IDEM_ROUTE_ADMIN_REPLAY] = "admin-replay",
+    [IDEM_ROUTE_ADMIN_EFFECTS] = "admin-effects",
+    [IDEM_ROUTE_ADMIN_LISTINGS] = "admin-listings",
+    [IDEM_ROUTE_ADMIN_EVIDENCE] = "admin-evidence",
 };
 
 static struct idem_str describe(const char *line)
@@ -145,6 +161,31 @@ static void operators_have_resources_of_their_own(void **state)
         { "GET /v1/admin/restored", "admin-restored - /v1/admin/restored" },
         { "POST /v1/admin/restored/end", "admin-restored-end - /v1/admin/restored/end" },
         { "POST /v1/admin/credentials/" ID, "method-not-allowed PUT, DELETE" },
+        { "GET /v1/admin/cases", "admin-cases - /v1/admin/cases" },
+        { "GET /v1/admin/cases/" ID_UPPER, "admin-case - /v1/admin/cases/" ID },
+        { "POST /v1/admin/cases/" ID "/resolve",
+          "admin-case-resolve - /v1/admin/cases/" ID "/resolve" },
+        { "POST /v1/admin/cases/" ID "/compensate",
+          "admin-case-compensate - /v1/admin/cases/" ID "/compensate" },
+        { "GET /v1/admin/webhooks", "admin-webhooks - /v1/admin/webhooks" },
+        { "PUT /v1/admin/webhooks/" ID, "admin-webhook-put - /v1/admin/webhooks/" ID },
+        { "POST /v1/admin/webhooks/" ID "/rotate",
+          "admin-webhook-rotate - /v1/admin/webhooks/" ID "/rotate" },
+        { "POST /v1/admin/webhooks/" ID "/disable",
+          "admin-webhook-disable - /v1/admin/webhooks/" ID "/disable" },
+        { "POST /v1/admin/webhooks/" ID "/enable",
+          "admin-webhook-enable - /v1/admin/webhooks/" ID "/enable" },
+        { "POST /v1/admin/webhooks/" ID "/test",
+          "admin-webhook-test - /v1/admin/webhooks/" ID "/test" },
+        { "GET /v1/admin/deliveries", "admin-deliveries - /v1/admin/deliveries" },
+        { "POST /v1/admin/messages/" ID "/replay",
+          "admin-replay - /v1/admin/messages/" ID "/replay" },
+        { "GET /v1/admin/effects?provider=p", "admin-effects - /v1/admin/effects" },
+        { "GET /v1/admin/listings", "admin-listings - /v1/admin/listings" },
+        { "POST /v1/admin/evidence", "admin-evidence - /v1/admin/evidence" },
+        { "GET /v1/admin/evidence", "method-not-allowed POST" },
+        { "GET /v1/admin/webhooks/" ID, "method-not-allowed PUT" },
+        { "DELETE /v1/admin/webhooks/" ID, "method-not-allowed PUT" },
         { "GET /v1/admin", "not-found" },
     };
     (void)state;
@@ -154,6 +195,10 @@ static void operators_have_resources_of_their_own(void **state)
     }
     assert_true(idem_route_is_admin(IDEM_ROUTE_ADMIN_LIST));
     assert_true(idem_route_is_admin(IDEM_ROUTE_ADMIN_RESTORED_END));
+    assert_true(idem_route_is_admin(IDEM_ROUTE_ADMIN_CASES));
+    assert_true(idem_route_is_admin(IDEM_ROUTE_ADMIN_REPLAY));
+    assert_true(idem_route_is_admin(IDEM_ROUTE_ADMIN_EVIDENCE));
+    assert_false(idem_route_is_admin(IDEM_ROUTE_CALLBACK));
     assert_false(idem_route_is_admin(IDEM_ROUTE_METRICS));
     assert_false(idem_route_is_admin(IDEM_ROUTE_KEYED));
 }
@@ -171,9 +216,47 @@ static void the_id_of_the_path_is_read(void **state)
     assert_true(idem_uid_equal(route.id, id));
 }
 
+/* The name of a provider's entry is any segment that could be one. */
+static void a_provider_is_named_by_its_entry(void **state)
+{
+    static const struct {
+        const char *line;
+        const char *expected;
+        const char *name;
+    } rows[] = {
+        { "POST /v1/callbacks/sandbox", "callback - /v1/callbacks/sandbox", "sandbox" },
+        { "POST /v1/callbacks/%73andbox", "callback - /v1/callbacks/sandbox", "sandbox" },
+        { "POST /v1/callbacks/stripe-eu?x=1", "callback - /v1/callbacks/stripe-eu", "stripe-eu" },
+        { "POST /v1/callbacks/12345678901234567890123456789012",
+          "callback - /v1/callbacks/12345678901234567890123456789012",
+          "12345678901234567890123456789012" },
+        { "POST /v1/callbacks/123456789012345678901234567890123", "not-found", "" },
+        { "POST /v1/callbacks/", "not-found", "" },
+        { "POST /v1/callbacks", "not-found", "" },
+        { "POST /v1/callbacks/..", "not-found", "" },
+        { "POST /v1/callbacks/a%2Fb", "not-found", "" },
+        { "GET /v1/callbacks/sandbox", "method-not-allowed POST", "" },
+    };
+    (void)state;
+    for (size_t i = 0; i < IDEM_ARRAY_COUNT(rows); i++) {
+        char methods[32];
+        struct idem_buf allow;
+        struct idem_fault fault;
+        struct idem_route route;
+        struct idem_net_request request = request_make(rows[i].line, "");
+        print_message("# %s\n", rows[i].line);
+        EXPECT_TEXT(describe(rows[i].line), rows[i].expected);
+        idem_buf_init(&allow, methods, sizeof(methods));
+        if (idem_route_find(&request, &route, &allow, &fault)) {
+            EXPECT_TEXT(idem_route_name(&route), rows[i].name);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_provider_is_named_by_its_entry),
         cmocka_unit_test(every_resource_and_nothing_else),
         cmocka_unit_test(operators_have_resources_of_their_own),
         cmocka_unit_test(the_id_of_the_path_is_read),

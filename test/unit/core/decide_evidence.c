@@ -298,6 +298,9 @@ static void success_with_other_money_after_success_opens_a_case_and_changes_noth
     (void)state;
     scene_paid(&scene, "k", "dedup", IDEM_CAPTURE_AUTOMATIC);
     for (int source = IDEM_SOURCE_SEND; source < IDEM_SOURCE_COUNT; source++) {
+        if (source == IDEM_SOURCE_LISTING) { /* Says so once: decide_late.c. */
+            continue;
+        }
         struct idem_command command = success_again((enum idem_evidence_source)source);
         command.evidence.amount_minor += 1;
         expect_second_charge(command);

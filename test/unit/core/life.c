@@ -25,6 +25,10 @@ static const struct learned columns[] = {
     { "processing", IDEM_SOURCE_QUERY, IDEM_OUTCOME_PROCESSING },
     { "silence", IDEM_SOURCE_QUERY, IDEM_OUTCOME_UNKNOWN },
     { "not-executed", IDEM_SOURCE_SEND, IDEM_OUTCOME_NOT_EXECUTED },
+    { "event-done", IDEM_SOURCE_CALLBACK, IDEM_OUTCOME_SUCCESS },
+    { "event-no", IDEM_SOURCE_CALLBACK, IDEM_OUTCOME_REFUSED_FINAL },
+    { "event-moving", IDEM_SOURCE_CALLBACK, IDEM_OUTCOME_PROCESSING },
+    { "event-back", IDEM_SOURCE_CALLBACK, IDEM_OUTCOME_REVERSED },
 };
 
 #define COLUMNS (sizeof(columns) / sizeof(columns[0]))
@@ -187,6 +191,16 @@ static struct idem_command make_noted(const char *key)
     return scene_resolve(&scene, key, IDEM_VERDICT_NOTED);
 }
 
+static struct idem_command make_stray(const char *key)
+{
+    return scene_resolve(&scene, key, IDEM_VERDICT_STRAY);
+}
+
+static struct idem_command make_event(const char *key)
+{
+    return scene_callback(&scene, key, "event", IDEM_OUTCOME_SUCCESS);
+}
+
 static struct idem_command make_reap(const char *key)
 {
     struct idem_command command = scene_reap(&scene, key);
@@ -209,7 +223,8 @@ struct deed {
 static const struct deed deeds[] = {
     { "request", make_request }, { "abandon", make_abandon },     { "due", make_due },
     { "listing", make_listing }, { "succeeded", make_succeeded }, { "failed", make_failed },
-    { "noted", make_noted },     { "reap", make_reap },           { "erase", make_erase },
+    { "noted", make_noted },     { "stray", make_stray },         { "event", make_event },
+    { "reap", make_reap },       { "erase", make_erase },
 };
 
 #define DEEDS (sizeof(deeds) / sizeof(deeds[0]))
@@ -313,7 +328,11 @@ static void life_at_a_provider_that_deduplicates(void **state)
 "not-found    claimed>   unknown>   unknown>   parked?    .          .          .\n"
 "processing   claimed>   unknown?   unknown?   parked?    .          .          .\n"
 "silence      claimed>   unknown>   unknown>   parked?    .          .          .\n"
-"not-executed .          released   released   parked?    .          .          .\n");
+"not-executed .          released   released   parked?    .          .          .\n"
+"event-done   succeeded  succeeded  succeeded  succeeded  .          failed!    succeeded\n"
+"event-no     failed     failed     failed     failed     succeeded! .          .\n"
+"event-moving claimed>   dispatched>unknown?   parked?    .          .          .\n"
+"event-back   succeeded! succeeded! succeeded! succeeded! succeeded! failed!    succeeded!\n");
 }
 
 static void life_at_a_provider_that_closes(void **state)
@@ -329,7 +348,11 @@ static void life_at_a_provider_that_closes(void **state)
 "not-found    claimed>   unknownx   unknownx   parked?    .          .          .\n"
 "processing   claimed>   unknown?   unknown?   parked?    .          .          .\n"
 "silence      claimed>   unknown?   unknown?   parked?    .          .          .\n"
-"not-executed .          released   released   parked?    .          .          .\n");
+"not-executed .          released   released   parked?    .          .          .\n"
+"event-done   succeeded  succeeded  succeeded  succeeded  .          failed!    succeeded\n"
+"event-no     failed     failed     failed     failed     succeeded! .          .\n"
+"event-moving claimed>   dispatched>unknown?   parked?    .          .          .\n"
+"event-back   succeeded! succeeded! succeeded! succeeded! succeeded! failed!    succeeded!\n");
 }
 
 static void life_at_a_provider_that_can_only_be_asked(void **state)
@@ -345,7 +368,11 @@ static void life_at_a_provider_that_can_only_be_asked(void **state)
 "not-found    claimed>   parked!    parked!    parked?    .          .          .\n"
 "processing   claimed>   unknown?   unknown?   parked?    .          .          .\n"
 "silence      claimed>   unknown?   unknown?   parked?    .          .          .\n"
-"not-executed .          released   released   parked?    .          .          .\n");
+"not-executed .          released   released   parked?    .          .          .\n"
+"event-done   succeeded  succeeded  succeeded  succeeded  .          failed!    succeeded\n"
+"event-no     failed     failed     failed     failed     succeeded! .          .\n"
+"event-moving claimed>   dispatched>unknown?   parked?    .          .          .\n"
+"event-back   succeeded! succeeded! succeeded! succeeded! succeeded! failed!    succeeded!\n");
 }
 
 /* Its silent sends are parked at once, so what stands under "unknown" began as parked. */
@@ -362,7 +389,11 @@ static void life_at_a_provider_that_is_blind(void **state)
 "not-found    claimed>   parked!    parked-    parked-    .          .          .\n"
 "processing   claimed>   parked!    parked-    parked-    .          .          .\n"
 "silence      claimed>   parked!    parked-    parked-    .          .          .\n"
-"not-executed .          released   parked-    parked-    .          .          .\n");
+"not-executed .          released   parked-    parked-    .          .          .\n"
+"event-done   succeeded  succeeded  succeeded  succeeded  .          failed!    succeeded\n"
+"event-no     failed     failed     failed     failed     succeeded! .          .\n"
+"event-moving claimed>   dispatched>parked-    parked-    .          .          .\n"
+"event-back   succeeded! succeeded! succeeded! succeeded! succeeded! failed!    succeeded!\n");
 }
 
 static void whoever_acts_ten_minutes_later(void **state)
@@ -377,6 +408,8 @@ static void whoever_acts_ten_minutes_later(void **state)
 "succeeded 404    409    succ   succ   succ   409    409    succ   409    409    |\n"
 "failed    404    fail   fail   fail   fail   409    409    fail   409    409    |\n"
 "noted     404    409    409    409    409    succ   fail   409    tomb   tomb   |\n"
+"stray     404    409    409    409    409    409    409    409    409    409    |\n"
+"event     .      succ   succ   succ   succ   .      fail!  succ   .      tomb!  |\n"
 "reap      .      409    409    409    409    tomb   tomb   409    409    none   |\n"
 "erase     .      409    409    409    409    tomb   tomb   409    tomb   .      |\n");
 }
@@ -393,6 +426,8 @@ static void whoever_acts_at_once(void **state)
 "succeeded 404    409    409e   succ   succ   409    409    succ   409    409    |\n"
 "failed    404    fail   409e   409e   409e   409    409    fail   409    409    |\n"
 "noted     404    409    409    409    409    succ   fail   409    tomb   tomb   |\n"
+"stray     404    409    409    409    409    409    409    409    409    409    |\n"
+"event     .      succ   succ   succ   succ   .      fail!  succ   .      tomb!  |\n"
 "reap      .      409    409    409    409    tomb   tomb   409    409    none   |\n"
 "erase     .      409    409    409    409    tomb   tomb   409    tomb   .      |\n");
 }
@@ -409,6 +444,8 @@ static void whoever_acts_on_an_old_copy(void **state)
 "succeeded 404    409    succ   succ   succ   409    409    succ   409    409    |\n"
 "failed    404    409e   409e   409e   409e   409    409    409e   409    409    |\n"
 "noted     404    409    409    409    409    succ   fail   409    tomb   tomb   |\n"
+"stray     404    409    409    409    409    409    409    409    409    409    |\n"
+"event     503    succ   succ   succ   succ   .      fail!  succ   .      tomb!  |\n"
 "reap      .      409    409    409    409    tomb   tomb   409    409    none   |\n"
 "erase     .      409    409    409    409    tomb   tomb   409    tomb   .      |\n");
 }

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "core/answer.h"
+#include "core/webhook.h"
 #include "lib/test.h"
 
 /* The names of one enum, by value. */
@@ -33,6 +34,8 @@ NAMES(enum idem_evidence_source, idem_evidence_source_name)
 NAMES(enum idem_payment_state, idem_payment_state_name)
 NAMES(enum idem_refund_state, idem_refund_state_name)
 NAMES(enum idem_capture_mode, idem_capture_mode_name)
+NAMES(enum idem_message_type, idem_message_type_name)
+NAMES(enum idem_delivery_state, idem_delivery_state_name)
 NAMES(enum idem_advice_effect, idem_advice_effect_name)
 NAMES(enum idem_advice_retry, idem_advice_retry_name)
 
@@ -64,8 +67,32 @@ static void every_stored_value_has_a_name_of_its_own(void **state)
     expect_names(idem_payment_state_name_at, IDEM_PAYMENT_COUNT);
     expect_names(idem_refund_state_name_at, IDEM_REFUND_COUNT);
     expect_names(idem_capture_mode_name_at, IDEM_CAPTURE_MODE_COUNT);
+    expect_names(idem_message_type_name_at, IDEM_MESSAGE_TYPE_COUNT);
+    expect_names(idem_delivery_state_name_at, IDEM_DELIVERY_COUNT);
     expect_names(idem_advice_effect_name_at, IDEM_EFFECT_DEPENDS);
     expect_names(idem_advice_retry_name_at, IDEM_RETRY_QUERY + 1);
+}
+
+static void a_messages_type_leads_back_to_it(void **state)
+{
+    (void)state;
+    for (int i = IDEM_MESSAGE_NONE + 1; i < IDEM_MESSAGE_TYPE_COUNT; i++) {
+        struct idem_str name = idem_str_from(idem_message_type_name((enum idem_message_type)i));
+        assert_int_equal(idem_message_type_from(name), i);
+    }
+    assert_int_equal(idem_message_type_from(IDEM_STR("none")), IDEM_MESSAGE_NONE);
+    assert_int_equal(idem_message_type_from(IDEM_STR("payment.")), IDEM_MESSAGE_NONE);
+}
+
+static void a_deliverys_state_leads_back_to_it(void **state)
+{
+    (void)state;
+    for (int i = IDEM_DELIVERY_NONE + 1; i < IDEM_DELIVERY_COUNT; i++) {
+        struct idem_str name = idem_str_from(idem_delivery_state_name((enum idem_delivery_state)i));
+        assert_int_equal(idem_delivery_state_from(name), i);
+    }
+    assert_int_equal(idem_delivery_state_from(IDEM_STR("none")), IDEM_DELIVERY_NONE);
+    assert_int_equal(idem_delivery_state_from(IDEM_STR("Dead")), IDEM_DELIVERY_NONE);
 }
 
 static void an_endpoints_name_leads_back_to_it(void **state)
@@ -327,6 +354,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_stored_value_has_a_name_of_its_own),
+        cmocka_unit_test(a_messages_type_leads_back_to_it),
+        cmocka_unit_test(a_deliverys_state_leads_back_to_it),
         cmocka_unit_test(an_endpoints_name_leads_back_to_it),
         cmocka_unit_test(a_verdicts_and_a_roles_name_lead_back_to_them),
         cmocka_unit_test(an_effect_id_names_its_scope),

@@ -357,6 +357,89 @@ static void an_order_number_is_free_after_failure_and_cancel_only(void **state)
     }
 }
 
+/* ---- what the provider takes back by itself ---- */
+
+static void an_authorization_expires_by_what_is_left_of_it(void **state)
+{
+    (void)state;
+    for (int at = IDEM_PAYMENT_PENDING; at < IDEM_PAYMENT_COUNT; at++) {
+        struct idem_payment payment = payment_in((enum idem_payment_state)at);
+        int64_t left_minor = idem_payment_capturable(&payment);
+        bool has_some = at == IDEM_PAYMENT_AUTHORIZED || at == IDEM_PAYMENT_PARTIALLY_CAPTURED;
+        struct idem_payment before = payment;
+        assert_int_equal(idem_payment_expired(&payment), has_some);
+        assert_int_equal(idem_payment_capturable(&payment), 0);
+        assert_int_equal(payment.released_minor, before.released_minor + left_minor);
+        assert_int_equal(payment.state, at == IDEM_PAYMENT_AUTHORIZED ? IDEM_PAYMENT_EXPIRED
+                                        : has_some                    ? IDEM_PAYMENT_CAPTURED
+                                                                      : before.state);
+        assert_false(idem_payment_expired(&payment)); /* Once. */
+    }
+}
+
+static void what_a_capture_holds_does_not_expire(void **state)
+{
+    (void)state;
+    struct idem_payment payment = payment_in(IDEM_PAYMENT_AUTHORIZED);
+    assert_int_equal(idem_payment_reserve_capture(&payment, 4000, IDEM_PARTIAL_MANY),
+                     IDEM_REFUSAL_NONE);
+    assert_true(idem_payment_expired(&payment));
+    assert_int_equal(payment.state, IDEM_PAYMENT_AUTHORIZED);
+    assert_int_equal(payment.released_minor, AMOUNT - 4000);
+    idem_payment_captured(&payment, 4000, IDEM_PARTIAL_MANY);
+    assert_int_equal(payment.state, IDEM_PAYMENT_CAPTURED);
+}
+
+static void what_expires_while_it_is_cancelled_ends_as_the_cancel_says(void **state)
+{
+    (void)state;
+    struct idem_payment payment = payment_in(IDEM_PAYMENT_AUTHORIZED);
+    assert_int_equal(idem_payment_reserve_cancel(&payment, IDEM_PARTIAL_MANY), IDEM_REFUSAL_NONE);
+    assert_true(idem_payment_expired(&payment));
+    struct idem_payment canceled = payment;
+    idem_payment_canceled(&canceled);
+    assert_int_equal(canceled.state, IDEM_PAYMENT_CANCELED);
+    assert_int_equal(canceled.released_minor, AMOUNT);
+    idem_payment_cancel_returned(&payment);
+    assert_int_equal(payment.state, IDEM_PAYMENT_EXPIRED);
+}
+
+static void only_what_was_not_given_back_can_be_taken_back(void **state)
+{
+    (void)state;
+    struct idem_payment payment = payment_in(IDEM_PAYMENT_CAPTURED);
+    refund(&payment, 1);
+    struct idem_payment before = payment;
+    assert_false(idem_payment_capture_reversed(&payment, AMOUNT));
+    assert_memory_equal(&payment, &before, sizeof(payment));
+    assert_true(idem_payment_capture_reversed(&payment, AMOUNT - 1));
+    assert_int_equal(payment.captured_minor, 1);
+    assert_int_equal(idem_payment_refundable(&payment), 0);
+    assert_false(idem_payment_capture_reversed(&payment, 1));
+}
+
+static void a_refund_that_is_taken_back_is_to_be_refunded_again(void **state)
+{
+    (void)state;
+    struct idem_payment payment = payment_in(IDEM_PAYMENT_REFUNDED);
+    idem_payment_refund_reversed(&payment, 4000);
+    assert_int_equal(payment.state, IDEM_PAYMENT_PARTIALLY_REFUNDED);
+    assert_int_equal(idem_payment_refundable(&payment), 4000);
+    idem_payment_refund_reversed(&payment, payment.refunded_minor);
+    assert_int_equal(payment.state, IDEM_PAYMENT_CAPTURED);
+}
+
+static void a_stray_payment_is_known_by_its_number(void **state)
+{
+    (void)state;
+    struct idem_payment payment = payment_in(IDEM_PAYMENT_CAPTURED);
+    assert_false(idem_payment_is_stray(&payment));
+    payment.order_no = IDEM_STR("case-00000000-0000-0000-0000-000000000000");
+    assert_true(idem_payment_is_stray(&payment));
+    payment.id.bytes[15] = 1;
+    assert_false(idem_payment_is_stray(&payment));
+}
+
 static void a_payment_is_shown_with_what_it_has(void **state)
 {
     (void)state;
@@ -426,6 +509,12 @@ int main(void)
         cmocka_unit_test(the_largest_amount_there_is_does_not_overflow),
         cmocka_unit_test(no_order_of_operations_breaks_the_sums),
         cmocka_unit_test(an_order_number_is_free_after_failure_and_cancel_only),
+        cmocka_unit_test(an_authorization_expires_by_what_is_left_of_it),
+        cmocka_unit_test(what_a_capture_holds_does_not_expire),
+        cmocka_unit_test(what_expires_while_it_is_cancelled_ends_as_the_cancel_says),
+        cmocka_unit_test(only_what_was_not_given_back_can_be_taken_back),
+        cmocka_unit_test(a_refund_that_is_taken_back_is_to_be_refunded_again),
+        cmocka_unit_test(a_stray_payment_is_known_by_its_number),
         cmocka_unit_test(a_payment_is_shown_with_what_it_has),
         cmocka_unit_test(a_refund_is_shown_with_what_it_has),
     };

@@ -45,7 +45,7 @@ const char *scene_state_name(struct scene *scene, const char *key)
 
 /* ---- what is written ---- */
 
-static void keep(struct scene *scene, struct idem_str *text)
+void scene_keep(struct scene *scene, struct idem_str *text)
 {
     *text = idem_buf_keep(&scene->kept, *text);
     assert_false(scene->kept.full);
@@ -53,43 +53,43 @@ static void keep(struct scene *scene, struct idem_str *text)
 
 static void keep_intent(struct scene *scene, struct idem_intent *row)
 {
-    keep(scene, &row->principal);
-    keep(scene, &row->key);
-    keep(scene, &row->effect.id);
-    keep(scene, &row->effect.entry);
-    keep(scene, &row->effect.account);
-    keep(scene, &row->effect.region);
-    keep(scene, &row->effect.currency);
-    keep(scene, &row->effect.request);
-    keep(scene, &row->effect.reference);
-    keep(scene, &row->answer.headers);
-    keep(scene, &row->answer.body);
-    keep(scene, &row->trace);
+    scene_keep(scene, &row->principal);
+    scene_keep(scene, &row->key);
+    scene_keep(scene, &row->effect.id);
+    scene_keep(scene, &row->effect.entry);
+    scene_keep(scene, &row->effect.account);
+    scene_keep(scene, &row->effect.region);
+    scene_keep(scene, &row->effect.currency);
+    scene_keep(scene, &row->effect.request);
+    scene_keep(scene, &row->effect.reference);
+    scene_keep(scene, &row->answer.headers);
+    scene_keep(scene, &row->answer.body);
+    scene_keep(scene, &row->trace);
 }
 
 static void keep_payment(struct scene *scene, struct idem_payment *row)
 {
-    keep(scene, &row->principal);
-    keep(scene, &row->order_no);
-    keep(scene, &row->currency);
-    keep(scene, &row->entry);
-    keep(scene, &row->account);
-    keep(scene, &row->region);
-    keep(scene, &row->effect_id);
-    keep(scene, &row->reference);
-    keep(scene, &row->method);
-    keep(scene, &row->description);
-    keep(scene, &row->metadata);
-    keep(scene, &row->failure_code);
+    scene_keep(scene, &row->principal);
+    scene_keep(scene, &row->order_no);
+    scene_keep(scene, &row->currency);
+    scene_keep(scene, &row->entry);
+    scene_keep(scene, &row->account);
+    scene_keep(scene, &row->region);
+    scene_keep(scene, &row->effect_id);
+    scene_keep(scene, &row->reference);
+    scene_keep(scene, &row->method);
+    scene_keep(scene, &row->description);
+    scene_keep(scene, &row->metadata);
+    scene_keep(scene, &row->failure_code);
 }
 
 static void keep_refund(struct scene *scene, struct idem_refund *row)
 {
-    keep(scene, &row->principal);
-    keep(scene, &row->refund_no);
-    keep(scene, &row->currency);
-    keep(scene, &row->reference);
-    keep(scene, &row->failure_code);
+    scene_keep(scene, &row->principal);
+    scene_keep(scene, &row->refund_no);
+    scene_keep(scene, &row->currency);
+    scene_keep(scene, &row->reference);
+    scene_keep(scene, &row->failure_code);
 }
 
 static int64_t put_payment(struct scene *scene, const struct idem_payment_write *write)
@@ -253,14 +253,14 @@ static void put_stub(struct scene *scene, const struct idem_decision *decision)
     assert_int_equal(decision->stub.write, IDEM_WRITE_INSERT);
     assert_null(there);
     assert_true(scene->stub_count < SCENE_STUBS);
-    keep(scene, &row.effect_id);
-    keep(scene, &row.entry);
-    keep(scene, &row.account);
-    keep(scene, &row.region);
-    keep(scene, &row.order_no);
-    keep(scene, &row.payment_effect_id);
-    keep(scene, &row.currency);
-    keep(scene, &row.reference);
+    scene_keep(scene, &row.effect_id);
+    scene_keep(scene, &row.entry);
+    scene_keep(scene, &row.account);
+    scene_keep(scene, &row.region);
+    scene_keep(scene, &row.order_no);
+    scene_keep(scene, &row.payment_effect_id);
+    scene_keep(scene, &row.currency);
+    scene_keep(scene, &row.reference);
     row.row = (int64_t)scene->stub_count + 1;
     scene->stubs[scene->stub_count] = row;
     scene->stub_count += 1;
@@ -301,6 +301,7 @@ static void put_credential(struct scene *scene, const struct idem_credential_wri
 /* What stands beside intents. */
 static void put_beside(struct scene *scene, const struct idem_decision *decision)
 {
+    scene_put_mail(scene, decision);
     if (decision->stub.write != IDEM_WRITE_NONE) {
         put_stub(scene, decision);
     }
@@ -338,10 +339,11 @@ static void put_cases(struct scene *scene,
 {
     if (decision->decided.decided_us != 0) {
         intent->open_cases = 0;
+        intent->cases_decided |= intent->cases_open;
         intent->cases_open = 0;
         intent->decided = decision->decided;
-        keep(scene, &intent->decided.decided_by);
-        keep(scene, &intent->decided.decision);
+        scene_keep(scene, &intent->decided.decided_by);
+        scene_keep(scene, &intent->decided.decision);
     }
     if (decision->opened.kind != IDEM_CASE_NONE) {
         uint32_t bit = UINT32_C(1) << decision->opened.kind;
@@ -350,6 +352,20 @@ static void put_cases(struct scene *scene,
         intent->case_count += 1;
         intent->open_cases += 1;
         intent->last_case = decision->opened.kind;
+    }
+}
+
+/* The money is back: once. */
+static void put_reversal(struct scene_intent *intent, const struct idem_decision *decision)
+{
+    for (size_t i = 0; i < decision->event_count; i++) {
+        const struct idem_event *event = &decision->events[i];
+        if (event->kind == IDEM_EVENT_REVERSED) {
+            assert_int_equal(decision->opened.kind, IDEM_CASE_REVERSED);
+            assert_false(intent->is_reversed);
+            intent->is_reversed = idem_str_equal(
+                event->detail, IDEM_STR("taken back at the provider; the sums are less by it"));
+        }
     }
 }
 
@@ -388,6 +404,7 @@ static void put(struct scene *scene,
         intent->last_event = decision->events[decision->event_count - 1].kind;
     }
     put_cases(scene, intent, decision);
+    put_reversal(intent, decision);
 }
 
 /* ---- what must hold after every command ---- */
@@ -418,6 +435,15 @@ static struct reserved reserved_on(const struct scene *scene, int64_t payment_ro
     return reserved;
 }
 
+/* It is in its payment's sums: it succeeded, or a case has made a payment of it. */
+static bool is_counted(const struct scene_intent *intent, const struct idem_payment *payment)
+{
+    bool is_done = intent->row.state == IDEM_INTENT_SUCCEEDED ||
+                   (intent->row.state == IDEM_INTENT_FAILED && idem_payment_is_stray(payment));
+    return intent->row.row != 0 && intent->row.payment_row == payment->row && is_done &&
+           !intent->is_reversed;
+}
+
 /* What succeeded, and what a stub that is still there has moved: nothing else, and once. */
 static int64_t done_to(const struct scene *scene,
                        const struct idem_payment *payment,
@@ -425,10 +451,9 @@ static int64_t done_to(const struct scene *scene,
 {
     int64_t sum_minor = 0;
     for (size_t i = 0; i < scene->intent_count; i++) {
-        const struct idem_intent *row = &scene->intents[i].row;
-        bool is_done = row->row != 0 && row->state == IDEM_INTENT_SUCCEEDED &&
-                       row->payment_row == payment->row && row->effect.kind == kind;
-        sum_minor += is_done ? row->effect.amount_minor : 0;
+        const struct idem_effect *effect = &scene->intents[i].row.effect;
+        bool is_done = is_counted(&scene->intents[i], payment) && effect->kind == kind;
+        sum_minor += is_done ? effect->amount_minor : 0;
     }
     for (size_t i = 0; i < scene->stub_count; i++) {
         const struct idem_stub *stub = &scene->stubs[i];
@@ -547,6 +572,10 @@ static void expect_same_decision(const struct idem_decision *left,
     assert_int_equal(left->stub.write, right->stub.write);
     assert_int_equal(left->payment_stubs_applied, right->payment_stubs_applied);
     assert_int_equal(left->credential.write, right->credential.write);
+    assert_int_equal(left->inbox.write, right->inbox.write);
+    assert_int_equal(left->message_count, right->message_count);
+    assert_int_equal(left->webhook.write, right->webhook.write);
+    assert_int_equal(left->delivery.write, right->delivery.write);
     assert_int_equal(left->mark.kind, right->mark.kind);
     assert_true(idem_str_equal(idem_buf_str(&left->scratch), idem_buf_str(&right->scratch)));
     for (size_t i = 0; i < left->send_write_count; i++) {
@@ -594,11 +623,37 @@ static void run_again(struct scene *scene, const struct idem_command *command)
     assert_false(again->forget_history);
     assert_int_equal(again->stub.write, IDEM_WRITE_NONE);
     assert_int_equal(again->credential.write, IDEM_WRITE_NONE);
+    assert_int_equal(again->webhook.write, IDEM_WRITE_NONE);
+    bool is_test = first->message_count > 0 && first->messages[0].type == IDEM_MESSAGE_TEST;
+    assert_int_equal(again->message_count, is_test ? 1 : 0); /* The same: it stays as it is. */
+    assert_int_equal(again->inbox.write != IDEM_WRITE_NONE, first->inbox.write != IDEM_WRITE_NONE);
     assert_int_equal(again->mark.kind, first->mark.kind);
     bool is_there =
         first->intent.write == IDEM_WRITE_INSERT || first->intent.write == IDEM_WRITE_UPDATE;
     assert_int_equal(again->intent.write, is_there ? IDEM_WRITE_UPDATE : IDEM_WRITE_NONE);
     put(scene, command, again);
+}
+
+void scene_fetch_for(struct scene *scene, const struct idem_command *command)
+{
+    scene_fetch(scene, command, &scene->facts);
+}
+
+/* An event that came before counts itself, and that is all. */
+static void expect_seen_changes_nothing(const struct scene *scene,
+                                        const struct idem_decision *decision)
+{
+    if (!scene->facts.event_seen) {
+        return;
+    }
+    bool is_left = decision->release.problem == IDEM_PROBLEM_UNAVAILABLE; /* With the provider. */
+    assert_int_equal(decision->inbox.write, is_left ? IDEM_WRITE_NONE : IDEM_WRITE_UPDATE);
+    assert_int_equal(decision->intent.write, IDEM_WRITE_NONE);
+    assert_int_equal(decision->payment.write, IDEM_WRITE_NONE);
+    assert_int_equal(decision->refund.write, IDEM_WRITE_NONE);
+    assert_int_equal(decision->event_count, 0);
+    assert_int_equal(decision->message_count, 0);
+    assert_int_equal(decision->opened.kind, IDEM_CASE_NONE);
 }
 
 struct idem_release scene_run(struct scene *scene, const struct idem_command *command)
@@ -607,6 +662,8 @@ struct idem_release scene_run(struct scene *scene, const struct idem_command *co
     idem_decide(&scene->rules, &scene->facts, command, &scene->again);
     idem_decide(&scene->rules, &scene->facts, command, &scene->decision);
     expect_same_decision(&scene->again, &scene->decision);
+    scene_expect_told(scene, &scene->decision);
+    expect_seen_changes_nothing(scene, &scene->decision);
     put(scene, command, &scene->decision);
     audit(scene);
     expect_send_is_safe(scene, command, &scene->decision.release);

@@ -156,8 +156,12 @@ static void fetch_present(struct scene *scene,
     }
     bool contradicts =
         command->kind == IDEM_COMMAND_EVIDENCE && idem_intent_is_final(intent->row.state);
-    bool asks_for_cases = command->kind == IDEM_COMMAND_REAP || contradicts;
-    facts->cases_open = asks_for_cases ? intent->cases_open : 0;
+    bool asks_for_cases =
+        command->kind == IDEM_COMMAND_REAP || command->kind == IDEM_COMMAND_RESOLVE || contradicts;
+    if (asks_for_cases) {
+        facts->cases_open = intent->cases_open;
+        facts->cases_decided = intent->cases_decided;
+    }
     bool is_create = intent->row.endpoint == IDEM_ENDPOINT_PAYMENTS_CREATE;
     bool holds_nothing =
         intent->row.state == IDEM_INTENT_PARKED && intent->row.problem == IDEM_PROBLEM_NOT_EXECUTED;
@@ -213,13 +217,95 @@ static void fetch_absent(struct scene *scene,
     }
 }
 
-void scene_fetch(struct scene *scene, const struct idem_command *command, struct idem_facts *facts)
+static struct idem_webhook webhook_by_id(const struct scene *scene, struct idem_uid id)
 {
-    *facts = (struct idem_facts){ .send_count = 0 };
-    if (command->kind == IDEM_COMMAND_CREDENTIAL || command->kind == IDEM_COMMAND_MARK) {
-        fetch_credential(scene, &command->credential.row, facts);
-        return;
+    for (size_t i = 0; i < scene->webhook_count; i++) {
+        if (idem_uid_equal(scene->webhooks[i].id, id)) {
+            return scene->webhooks[i];
+        }
     }
+    return (struct idem_webhook){ .row = 0 };
+}
+
+static void fetch_webhook(const struct scene *scene,
+                          const struct idem_webhook_change *change,
+                          struct idem_facts *facts)
+{
+    facts->webhook = webhook_by_id(scene, change->row.id);
+    for (size_t i = 0; i < scene->webhook_count && change->action == IDEM_WEBHOOK_ADD; i++) {
+        if (idem_str_equal(scene->webhooks[i].principal, change->row.principal)) {
+            facts->webhook_count += 1;
+        }
+    }
+}
+
+static void fetch_delivery(const struct scene *scene,
+                           const struct idem_delivery_change *said,
+                           struct idem_facts *facts)
+{
+    facts->webhook = webhook_by_id(scene, said->webhook_id);
+    for (size_t i = 0; i < scene->delivery_count; i++) {
+        const struct scene_delivery *delivery = &scene->deliveries[i];
+        if (idem_uid_equal(delivery->message_id, said->message_id) &&
+            idem_uid_equal(delivery->webhook_id, said->webhook_id)) {
+            facts->delivery = delivery->row;
+        }
+    }
+}
+
+bool scene_is_listened(const struct scene *scene, struct idem_str principal)
+{
+    for (size_t i = 0; i < scene->webhook_count; i++) {
+        const struct idem_webhook *webhook = &scene->webhooks[i];
+        if (webhook->disabled_us == 0 && idem_str_equal(webhook->principal, principal)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The intent's, or the request's; or whose payment a listing moves. */
+static struct idem_str principal_of(const struct idem_command *command,
+                                    const struct idem_facts *facts)
+{
+    if (facts->intent.row != 0) {
+        return facts->intent.principal;
+    }
+    if (command->kind == IDEM_COMMAND_ABANDON) {
+        return command->abandon.principal;
+    }
+    return command->kind == IDEM_COMMAND_ACCEPT ? command->accept.principal
+                                                : facts->payment.principal;
+}
+
+struct scene_event *scene_event(struct scene *scene,
+                                struct idem_str entry,
+                                struct idem_str event_id)
+{
+    for (size_t i = 0; i < scene->inbox_count; i++) {
+        struct scene_event *event = &scene->inbox[i];
+        if (idem_str_equal(event->entry, entry) && idem_str_equal(event->event_id, event_id)) {
+            return event;
+        }
+    }
+    return NULL;
+}
+
+static void fetch_mail(struct scene *scene,
+                       const struct idem_command *command,
+                       struct idem_facts *facts)
+{
+    bool is_event =
+        command->kind == IDEM_COMMAND_EVIDENCE && command->evidence.source == IDEM_SOURCE_CALLBACK;
+    const struct idem_evidence *said = &command->evidence;
+    facts->event_seen = is_event && scene_event(scene, said->entry, said->event_id) != NULL;
+    facts->listened = scene_is_listened(scene, principal_of(command, facts));
+}
+
+static void fetch_about_intent(struct scene *scene,
+                               const struct idem_command *command,
+                               struct idem_facts *facts)
+{
     const struct scene_intent *intent = scene_intent_by_scope(scene, &command->scope);
     if (intent != NULL) {
         fetch_present(scene, command, intent, facts);
@@ -231,7 +317,36 @@ void scene_fetch(struct scene *scene, const struct idem_command *command, struct
     }
     if (command->kind == IDEM_COMMAND_ACCEPT) {
         fetch_absent(scene, command, facts);
-    } else if (command->kind == IDEM_COMMAND_EVIDENCE) {
+    } else if (is_listing(command)) {
         facts->payment = claimed_payment(scene, &command->evidence.payment_scope);
     }
+}
+
+void scene_fetch(struct scene *scene, const struct idem_command *command, struct idem_facts *facts)
+{
+    *facts = (struct idem_facts){ .send_count = 0 };
+    switch (command->kind) {
+    case IDEM_COMMAND_MARK:
+        return;
+    case IDEM_COMMAND_CREDENTIAL:
+        fetch_credential(scene, &command->credential.row, facts);
+        return;
+    case IDEM_COMMAND_WEBHOOK:
+        fetch_webhook(scene, &command->webhook, facts);
+        return;
+    case IDEM_COMMAND_DELIVERY:
+        fetch_delivery(scene, &command->delivery, facts);
+        return;
+    case IDEM_COMMAND_NONE:
+    case IDEM_COMMAND_ACCEPT:
+    case IDEM_COMMAND_EVIDENCE:
+    case IDEM_COMMAND_DUE:
+    case IDEM_COMMAND_ABANDON:
+    case IDEM_COMMAND_RESOLVE:
+    case IDEM_COMMAND_REAP:
+    case IDEM_COMMAND_COUNT:
+        break;
+    }
+    fetch_about_intent(scene, command, facts);
+    fetch_mail(scene, command, facts);
 }

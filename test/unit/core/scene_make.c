@@ -109,6 +109,15 @@ static struct idem_uid uid_next(struct scene *scene)
     return uid;
 }
 
+/* With room at its end for the messages of one decision. */
+static struct idem_uid message_id_next(struct scene *scene)
+{
+    struct idem_uid uid = uid_next(scene);
+    memmove(&uid.bytes[8], &uid.bytes[12], 4);
+    memset(&uid.bytes[12], 0, 4);
+    return uid;
+}
+
 struct idem_scope scene_scope(const char *key)
 {
     struct idem_scope scope = { .bytes = { 0 } };
@@ -134,6 +143,7 @@ static struct idem_command command_begin(struct scene *scene,
         .intent_id = uid_next(scene),
         .resource_id = uid_next(scene),
         .case_id = uid_next(scene),
+        .message_id = message_id_next(scene),
         .noise = scene->uids * UINT64_C(0x9e3779b97f4a7c15),
         .slot = scene->slot,
         .restored = scene->restored,
@@ -221,6 +231,14 @@ struct idem_command scene_due(struct scene *scene, const char *key)
     return command_begin(scene, key, IDEM_COMMAND_DUE);
 }
 
+static struct idem_str event_id_next(struct scene *scene)
+{
+    size_t from = scene->kept.len;
+    idem_buf_printf(&scene->kept, "event-%u", scene->uids);
+    assert_false(scene->kept.full);
+    return idem_str_slice(idem_buf_str(&scene->kept), from, scene->kept.len - from);
+}
+
 struct idem_command scene_evidence(struct scene *scene,
                                    const char *key,
                                    enum idem_evidence_source source,
@@ -234,11 +252,16 @@ struct idem_command scene_evidence(struct scene *scene,
         .amount_minor = -1,
         .asked_us = scene->now_us,
     };
+    if (source == IDEM_SOURCE_CALLBACK) {
+        command.evidence.event_id = event_id_next(scene);
+    }
     if (intent == NULL) {
         return command;
     }
     const struct idem_effect *effect = &intent->row.effect;
-    command.evidence.token = intent->row.token;
+    if (source != IDEM_SOURCE_CALLBACK) { /* An event is no attempt's. */
+        command.evidence.token = intent->row.token;
+    }
     command.evidence.send_no = source == IDEM_SOURCE_SEND ? intent->row.send_count : 0;
     command.evidence.entry = effect->entry;
     command.evidence.account = effect->account;
@@ -295,6 +318,9 @@ struct idem_command scene_resolve(struct scene *scene, const char *key, enum ide
         command.resolve.amount_minor = intent->row.effect.amount_minor;
         command.resolve.currency = intent->row.effect.currency;
     }
+    if (verdict == IDEM_VERDICT_STRAY) {
+        command.resolve.case_id = uid_next(scene);
+    }
     return command;
 }
 
@@ -341,6 +367,54 @@ struct idem_command scene_credential(struct scene *scene,
             .providers = IDEM_STR("* "),
             .label = IDEM_STR("till"),
         },
+        .by = IDEM_STR("olga"),
+    };
+    return command;
+}
+
+struct idem_command scene_callback(struct scene *scene,
+                                   const char *key,
+                                   const char *event_id,
+                                   enum idem_outcome_kind outcome)
+{
+    struct idem_command command = scene_evidence(scene, key, IDEM_SOURCE_CALLBACK, outcome);
+    if (command.evidence.entry.len == 0) { /* About nothing that is here. */
+        command.evidence.entry = IDEM_STR("dedup");
+    }
+    command.evidence.event_id = idem_str_from(event_id);
+    return command;
+}
+
+struct idem_command scene_webhook(struct scene *scene, enum idem_webhook_action action, uint8_t id)
+{
+    struct idem_command command = command_begin(scene, "", IDEM_COMMAND_WEBHOOK);
+    command.webhook = (struct idem_webhook_change){
+        .action = action,
+        .row = {
+            .id = { .bytes = { id } },
+            .principal = IDEM_STR("shop"),
+            .url = IDEM_STR("https://shop.example/told"),
+            .types = UINT64_MAX,
+        },
+        .generation = 1,
+        .by = IDEM_STR("olga"),
+    };
+    return command;
+}
+
+struct idem_command scene_delivery(struct scene *scene, enum idem_delivery_word word, size_t index)
+{
+    struct idem_command command = command_begin(scene, "", IDEM_COMMAND_DELIVERY);
+    const struct scene_delivery *delivery = &scene->deliveries[index];
+    assert_true(index < scene->delivery_count);
+    command.delivery = (struct idem_delivery_change){
+        .word = word,
+        .message_id = delivery->message_id,
+        .webhook_id = delivery->webhook_id,
+        .token = delivery->row.token,
+        .status = 200,
+        .error = IDEM_STR("what was said"),
+        .pause_us = 60 * SECOND,
         .by = IDEM_STR("olga"),
     };
     return command;

@@ -48,6 +48,17 @@ struct idem_release asked(const char *key, enum idem_outcome_kind outcome)
     return learn(key, IDEM_SOURCE_QUERY, outcome);
 }
 
+struct idem_release called(const char *key, enum idem_outcome_kind outcome)
+{
+    return learn(key, IDEM_SOURCE_CALLBACK, outcome);
+}
+
+void webhook_added(uint8_t id)
+{
+    struct idem_command command = scene_webhook(&scene, IDEM_WEBHOOK_ADD, id);
+    expect_problem(scene_run(&scene, &command), IDEM_PROBLEM_NONE);
+}
+
 void expect_problem(struct idem_release release, enum idem_problem problem)
 {
     EXPECT_RELEASE(release, "reply");

@@ -21,8 +21,9 @@ struct idem_release act(const char *key, enum idem_endpoint endpoint, const char
 struct idem_release learn(const char *key,
                           enum idem_evidence_source source,
                           enum idem_outcome_kind outcome);
-struct idem_release sent(const char *key, enum idem_outcome_kind outcome);  /* From the send. */
-struct idem_release asked(const char *key, enum idem_outcome_kind outcome); /* From a question. */
+struct idem_release sent(const char *key, enum idem_outcome_kind outcome);   /* From the send. */
+struct idem_release asked(const char *key, enum idem_outcome_kind outcome);  /* From a question. */
+struct idem_release called(const char *key, enum idem_outcome_kind outcome); /* By a callback. */
 void released(const char *key, const char *entry); /* Not executed, and nobody waits. */
 struct idem_release resolve(const char *key, enum idem_verdict verdict);
 struct idem_release reap(const char *key);
@@ -39,6 +40,8 @@ struct idem_command of_payment(const char *key,
 void expect_found_parked(const char *key, enum idem_case_kind kind); /* From its stub. */
 void forgotten(const char *key); /* Its answer has expired, by time. */
 void parked(const char *key);    /* At "dedup", by a lie. */
+
+void webhook_added(uint8_t id); /* Of "shop"; wants everything. */
 
 /* How often the last command wrote an event of `kind`, and what the last of them says. */
 size_t events(enum idem_event_kind kind);

@@ -1,10 +1,11 @@
 /*
  * Any life an intent can have: random commands in random order, some of them lies.
  *
- * Goal: no order of requests, answers, verdicts, timers, retention, restarts, restored copies and
- * changes of configuration breaks a promise or an assertion. After every command scene_run() checks
- * sums and reservations (P10), final answers (P4), what is forgotten (P12), determinism (P14), the
- * safety of each granted send (P1, P3) and that running the same command again changes nothing.
+ * Goal: no order of requests, answers, callbacks, verdicts, timers, retention, restarts, restored
+ * copies, webhooks, deliveries and changes of configuration breaks a promise or an assertion. After
+ * every command scene_run() checks sums and reservations (P10), final answers (P4), messages (P11),
+ * what is forgotten (P12), determinism (P14), the safety of each granted send (P1, P3) and that
+ * running the same command again changes nothing.
  *
  * Method: a fixed seed, many short lives of a few keys on a few orders. Evidence comes from
  * current and from superseded attempts, about any send, and one time in eight with another id,
@@ -34,6 +35,16 @@ enum sight {
     SIGHT_TOO_EARLY,
     SIGHT_NOTED,
     SIGHT_CASE_DECIDED,
+    SIGHT_STRAY,
+    SIGHT_EVENT,
+    SIGHT_EVENT_AGAIN,
+    SIGHT_EVENT_SETTLED,
+    SIGHT_EVENT_LEFT,
+    SIGHT_REVERSED,
+    SIGHT_REVERSED_AND_COUNTED,
+    SIGHT_TOLD,
+    SIGHT_DELIVERED,
+    SIGHT_DEAD,
     SIGHT_COUNT
 };
 
@@ -145,6 +156,62 @@ static void learn(struct scene *scene, const char *key)
     (void)scene_run(scene, &command);
 }
 
+/* A callback: of a few names, so that some come again, also about something else. */
+static void an_event_comes(struct scene *scene, const char *key)
+{
+    static const char *const names[] = { "e-1", "e-2", "e-3", "e-4", "e-5", "e-6", "e-7", "e-8",
+                                         "e-9", "e-a", "e-b", "e-c", "e-d", "e-e", "e-f", "e-g" };
+    static const enum idem_outcome_kind outcomes[] = {
+        IDEM_OUTCOME_SUCCESS,    IDEM_OUTCOME_SUCCESS,       IDEM_OUTCOME_REFUSED_FINAL,
+        IDEM_OUTCOME_PROCESSING, IDEM_OUTCOME_CLOSED_UNPAID, IDEM_OUTCOME_REVERSED,
+    };
+    struct idem_command command = scene_callback(scene, key, names[pick(16)], outcomes[pick(6)]);
+    if (!is_calm && pick(8) == 0) {
+        lie(&command.evidence);
+    }
+    struct idem_release release = scene_run(scene, &command);
+    const struct idem_decision *decision = &scene->decision;
+    see(SIGHT_EVENT, decision->inbox.write == IDEM_WRITE_INSERT);
+    see(SIGHT_EVENT_AGAIN, decision->inbox.write == IDEM_WRITE_UPDATE);
+    see(SIGHT_EVENT_SETTLED, decision->intent.write != IDEM_WRITE_NONE &&
+                                 idem_intent_is_final(decision->intent.row.state) &&
+                                 !idem_intent_is_final(scene->facts.intent.state));
+    see(SIGHT_EVENT_LEFT, release.problem == IDEM_PROBLEM_UNAVAILABLE);
+    bool is_reversed = decision->opened.kind == IDEM_CASE_REVERSED;
+    see(SIGHT_REVERSED, is_reversed);
+    see(SIGHT_REVERSED_AND_COUNTED, is_reversed && decision->payment.write != IDEM_WRITE_NONE);
+}
+
+/* One of two webhooks is added, changed or tried. */
+static void a_webhook_changes(struct scene *scene)
+{
+    enum idem_webhook_action action =
+        (enum idem_webhook_action)(1 + pick(IDEM_WEBHOOK_ACTION_COUNT - 1));
+    struct idem_command command = scene_webhook(scene, action, (uint8_t)(1 + pick(2)));
+    (void)scene_run(scene, &command);
+    see(SIGHT_TOLD, scene->told[IDEM_MESSAGE_OPERATION_SUCCEEDED] > 0);
+}
+
+static void the_outbox_works(struct scene *scene)
+{
+    if (scene->delivery_count == 0) {
+        a_webhook_changes(scene);
+        return;
+    }
+    size_t index = pick((uint32_t)scene->delivery_count);
+    enum idem_delivery_word word =
+        (enum idem_delivery_word)(1 + pick(IDEM_DELIVERY_WORD_COUNT - 1));
+    struct idem_command command = scene_delivery(scene, word, index);
+    command.delivery.pause_us = pick(3) == 0 ? 0 : 60 * SECOND;
+    if (word == IDEM_DELIVERY_WORD_TAKE) {
+        command.delivery.pause_us = 60 * SECOND;
+    }
+    (void)scene_run(scene, &command);
+    enum idem_delivery_state state = scene->deliveries[index].row.state;
+    see(SIGHT_DELIVERED, state == IDEM_DELIVERY_DELIVERED);
+    see(SIGHT_DEAD, state == IDEM_DELIVERY_DEAD);
+}
+
 static void a_person_speaks(struct scene *scene, const char *key)
 {
     enum idem_verdict verdict = (enum idem_verdict)(1 + pick(IDEM_VERDICT_COUNT - 1));
@@ -158,6 +225,7 @@ static void a_person_speaks(struct scene *scene, const char *key)
     see(SIGHT_FOUND_RESOLVED, scene->decision.stub.write == IDEM_WRITE_DELETE);
     see(SIGHT_RESOLVED_FAILED, wrote && verdict == IDEM_VERDICT_FAILED);
     see(SIGHT_NOTED, wrote && verdict == IDEM_VERDICT_NOTED);
+    see(SIGHT_STRAY, wrote && verdict == IDEM_VERDICT_STRAY);
     see(SIGHT_TOO_EARLY, release.problem == IDEM_PROBLEM_TOO_EARLY);
     see(SIGHT_CASE_DECIDED, had_case && wrote);
 }
@@ -275,10 +343,21 @@ static bool is_about_a_copy(const struct scene *scene, uint32_t what)
     return is_copied && what < (scene->restored ? 22 : 20);
 }
 
+static void mail(struct scene *scene, const char *key, uint32_t what)
+{
+    if (what < 28) {
+        an_event_comes(scene, key);
+    } else if (what < 29) {
+        a_webhook_changes(scene);
+    } else {
+        the_outbox_works(scene);
+    }
+}
+
 static void one_step(struct scene *scene, int step)
 {
     const char *key = keys[pick(KEYS)];
-    uint32_t what = pick(24);
+    uint32_t what = pick(30);
     if (what == 0 && step < FREEZE_AT && !is_calm) {
         the_world_changes(scene);
     } else if (what < 7 && step < FREEZE_AT) {
@@ -297,6 +376,8 @@ static void one_step(struct scene *scene, int step)
         retention(scene, key);
     } else if (is_about_a_copy(scene, what)) {
         an_old_copy_goes_on(scene, key);
+    } else if (what >= 24) {
+        mail(scene, key, what);
     } else {
         time_passes(scene, key);
     }

@@ -29,6 +29,9 @@ static void a_small_configuration_gets_defaults(void **state)
     assert_null(config->secrets);
     assert_int_equal(config->retention_us, 30 * IDEM_US_PER_DAY);
     assert_int_equal(config->tombstone_us, 400 * IDEM_US_PER_DAY);
+    assert_false(config->webhooks.allow_private);
+    assert_false(config->webhooks.allow_http);
+    assert_int_equal(config->webhooks.keep_us, 60 * IDEM_US_PER_DAY);
     assert_false(config->providers[0].listing); /* As any promise. */
     assert_int_equal(config->providers[0].capability[IDEM_EFFECT_KIND_CHARGE].query,
                      IDEM_QUERY_NONE); /* What is not declared is absent. */
@@ -50,7 +53,11 @@ static const char every_setting[] =
     "    providers = [ \"p\" ]; } );\n"
     "providers = ( { entry = \"p\"; adapter = \"bridge\"; base_url = \"https://p.example/v1\";\n"
     "  credential_env = \"P_KEY\"; account = \"acct\"; region = \"cn\";\n"
+    "  callback_secrets = (\"file:/etc/p.secret\", \"env:P_NEXT\");\n"
     "  request_timeout_ms = 3000; settle_ms = 4000; partial_capture = \"once\";\n"
+    "  concurrency = 2; rate_per_s = 30; retry_after_max_s = 40;\n"
+    "  breaker = { unknowns = 5; percent = 60; window_s = 70; open_s = 8; probes = 9; };\n"
+    "  reconciliation = { every_s = 86400; lag_s = 11; grace_s = 12; };\n"
     "  listing = true; capabilities = {\n"
     "    refund = { query = \"none\"; dedup_window_s = 0; dedup_margin_s = 0;\n"
     "               query_lag_ms = 0; };\n"
@@ -67,19 +74,40 @@ static const char every_setting[] =
     "timings = { lease_ms = 9000; retry_first_ms = 11; ask_first_ms = 12; ask_max_ms = 13;\n"
     "  ask_give_up_s = 14; parked_ask_s = 15; release_s = 16; stop_grace_ms = 17;\n"
     "  head_timeout_ms = 18; body_timeout_ms = 19; idle_timeout_ms = 20; write_timeout_ms = 21;\n"
-    "  store_wait_ms = 522; instance_silence_ms = 1023; };\n";
+    "  store_wait_ms = 522; instance_silence_ms = 1023; };\n"
+    "webhooks = { allow_private = true; allow_http = true; deliveries_max = 12;\n"
+    "  keep_days = 13; };\n";
+
+static void protection_expect(const struct idem_config_provider *provider)
+{
+    assert_int_equal(provider->concurrency, 2);
+    assert_int_equal(provider->rate_per_s, 30);
+    assert_int_equal(provider->retry_after_max_us, 40 * IDEM_US_PER_SECOND);
+    assert_int_equal(provider->breaker.unknowns, 5);
+    assert_int_equal(provider->breaker.percent, 60);
+    assert_int_equal(provider->breaker.window_us, 70 * IDEM_US_PER_SECOND);
+    assert_int_equal(provider->breaker.open_us, 8 * IDEM_US_PER_SECOND);
+    assert_int_equal(provider->breaker.probes, 9);
+}
 
 static void provider_expect(const struct idem_config_provider *provider)
 {
+    protection_expect(provider);
     assert_string_equal(provider->entry, "p");
     assert_string_equal(provider->base_url, "https://p.example/v1");
     assert_null(provider->credential_file);
     assert_string_equal(provider->credential_env, "P_KEY");
+    assert_int_equal(provider->callback_secret_count, 2);
+    EXPECT_TEXT(provider->callback_secrets[0], "file:/etc/p.secret");
+    EXPECT_TEXT(provider->callback_secrets[1], "env:P_NEXT");
     assert_string_equal(provider->account, "acct");
     assert_string_equal(provider->region, "cn");
     assert_int_equal(provider->request_timeout_us, 3 * IDEM_US_PER_SECOND);
     assert_int_equal(provider->settle_us, 4 * IDEM_US_PER_SECOND);
     assert_int_equal(provider->partial_capture, IDEM_PARTIAL_ONCE);
+    assert_int_equal(provider->reconciliation.every_us, 86400 * IDEM_US_PER_SECOND);
+    assert_int_equal(provider->reconciliation.lag_us, 11 * IDEM_US_PER_SECOND);
+    assert_int_equal(provider->reconciliation.grace_us, 12 * IDEM_US_PER_SECOND);
 
     const struct idem_capability *capability = provider->capability;
     assert_int_equal(capability[IDEM_EFFECT_KIND_CHARGE].dedup_window_us, 60 * IDEM_US_PER_SECOND);
@@ -109,6 +137,14 @@ static void limits_expect(const struct idem_config *config)
     assert_int_equal(config->limits.principal_burst, 10);
     assert_int_equal(config->limits.store_writers, 11);
     assert_int_equal(config->limits.store_readers, 8);
+}
+
+static void webhooks_expect(const struct idem_config *config)
+{
+    assert_true(config->webhooks.allow_private);
+    assert_true(config->webhooks.allow_http);
+    assert_int_equal(config->webhooks.deliveries_max, 12);
+    assert_int_equal(config->webhooks.keep_us, 13 * IDEM_US_PER_DAY);
 }
 
 static void timings_expect(const struct idem_config *config)
@@ -163,6 +199,7 @@ static void every_setting_arrives(void **state)
     assert_int_equal(config->routes[1].in_flight, IDEM_IN_FLIGHT_WAIT);
     limits_expect(config);
     timings_expect(config);
+    webhooks_expect(config);
     idem_config_destroy(config);
 }
 
@@ -256,8 +293,40 @@ static void what_does_not_fit_together_is_refused(void **state)
         { STORE CREDENTIAL BASE_URL("http://127.0.0.1.example"), "'base_url' would carry" },
         { STORE CREDENTIAL PROVIDER_WITH("credential_file = \"a\"; credential_env = \"B\";"),
           "x.conf:4: either credential_file or credential_env" },
+        { STORE CREDENTIAL PROVIDER_WITH("callback_secrets = (\"whsec_1\");"),
+          "x.conf:4: 'callback_secrets' are \"file:PATH\" or \"env:NAME\"" },
+        { STORE CREDENTIAL PROVIDER_WITH("callback_secrets = (\"env:A\", \"file:\");"),
+          "x.conf:4: 'callback_secrets' are" },
+        { STORE CREDENTIAL PROVIDER_WITH("callback_secrets = (\"path:/a\");"),
+          "x.conf:4: 'callback_secrets' are" },
+        { STORE CREDENTIAL PROVIDER_WITH(
+              "callback_secrets = (\"env:A\", \"env:B\", \"env:C\", \"env:D\", \"env:E\");"),
+          "'callback_secrets' has more than 4 elements" },
+        { STORE CREDENTIAL PROVIDER_WITH("callback_secrets = (7);"), "x.conf:4" },
+        { STORE CREDENTIAL PROVIDER_WITH("concurrency = 257;"),
+          "x.conf:4: 'concurrency' is more than limits.sends" },
+        { STORE CREDENTIAL PROVIDER_WITH("breaker = { window_s = 0; };"),
+          "x.conf:4: 'window_s' is 0, allowed is 1 to 86400" },
+        { STORE CREDENTIAL PROVIDER_WITH("reconciliation = { every_s = 86400; };"),
+          "x.conf:4: 'reconciliation' by itself needs a listing" },
         { STORE CREDENTIAL PROVIDER_WITH("request_timeout_ms = 59000;"),
           "x.conf:4: timings.lease_ms must be more than" },
+        { SMALL "retention_days = 1; retry_window_s = 86401;\n", "'retention_days' is shorter" },
+        { SMALL "bootstrap_credential_sha256 = \"" HEX "\";\n", "is 'bootstrap_credential" },
+        { SMALL "retention_days = 31; tombstone_days = 30;\n", "'tombstone_days' is shorter" },
+        { SMALL "retention_days = 1; timings = { release_s = 90000; };\n", "is shorter" },
+        { SMALL "timings = { ask_first_ms = 2000; ask_max_ms = 1000; };\n",
+          "ask_first_ms is more" },
+        { SMALL "timings = { store_wait_ms = 2000; instance_silence_ms = 2000; };\n",
+          "store_wait_ms is not shorter" },
+    };
+    refusals_expect(table, IDEM_ARRAY_COUNT(table));
+}
+
+static void what_contradicts_or_stands_twice_is_refused(void **state)
+{
+    (void)state;
+    static const struct refusal table[] = {
         { STORE CREDENTIAL PROVIDER_WITH("capabilities = { dedup_margin_s = 1; };"),
           "x.conf:4: dedup_margin_s without" },
         { STORE CREDENTIAL PROVIDER_WITH("capabilities = { dedup_window_s = 20; };"),
@@ -280,14 +349,6 @@ static void what_does_not_fit_together_is_refused(void **state)
         { STORE PROVIDER "credentials = ( { principal = \"m\"; secret_sha256 = \"" HEX "\";\n"
                          " providers = [ \"q\" ]; } );\n",
           "'providers' names an entry that is not configured" },
-        { SMALL "retention_days = 1; retry_window_s = 86401;\n", "'retention_days' is shorter" },
-        { SMALL "bootstrap_credential_sha256 = \"" HEX "\";\n", "is 'bootstrap_credential" },
-        { SMALL "retention_days = 31; tombstone_days = 30;\n", "'tombstone_days' is shorter" },
-        { SMALL "retention_days = 1; timings = { release_s = 90000; };\n", "is shorter" },
-        { SMALL "timings = { ask_first_ms = 2000; ask_max_ms = 1000; };\n",
-          "ask_first_ms is more" },
-        { SMALL "timings = { store_wait_ms = 2000; instance_silence_ms = 2000; };\n",
-          "store_wait_ms is not shorter" },
     };
     refusals_expect(table, IDEM_ARRAY_COUNT(table));
 }
@@ -351,6 +412,7 @@ int main(void)
         cmocka_unit_test(what_cannot_be_read_is_refused_with_its_line),
         cmocka_unit_test(a_route_that_makes_no_sense_is_refused),
         cmocka_unit_test(what_does_not_fit_together_is_refused),
+        cmocka_unit_test(what_contradicts_or_stands_twice_is_refused),
         cmocka_unit_test(insecure_opens_what_was_refused),
         cmocka_unit_test(the_demo_is_a_configuration_as_any),
         cmocka_unit_test(the_example_can_be_used),

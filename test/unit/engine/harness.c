@@ -210,6 +210,7 @@ static void answer_call(struct idem_call *call, enum idem_outcome_kind outcome)
         .amount_minor = call->effect.amount_minor,
         .currency = idem_buf_keep(&buf, call->effect.currency),
         .reference = idem_buf_keep(&buf, IDEM_STR("provider-1")),
+        .retry_after_us = harness.retry_after_us,
     };
     idem_list_push(&harness.answered, &call->node);
 }
@@ -232,7 +233,8 @@ static enum idem_err port_submit(struct idem_port *port, struct idem_call *call)
     harness.sends += call->kind == IDEM_CALL_SEND ? 1 : 0;
     harness.queries += call->kind == IDEM_CALL_QUERY ? 1 : 0;
     harness.closes += call->kind == IDEM_CALL_CLOSE ? 1 : 0;
-    if (harness.hold) {
+    bool hangs = call->kind == IDEM_CALL_SEND && idem_str_equal(call->effect.entry, harness.hangs);
+    if (harness.hold || hangs) {
         idem_list_push(&harness.held, &call->node);
     } else {
         answer_call(call, harness.outcome);

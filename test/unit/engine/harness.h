@@ -64,7 +64,9 @@ struct harness {
     struct idem_list answered;
     bool port_full;
     bool hold;                                   /* Calls wait for harness_answer(). */
+    struct idem_str hangs;                       /* Sends to this entry wait in any case. */
     enum idem_outcome_kind outcome;              /* What they are answered with otherwise. */
+    int64_t retry_after_us;                      /* The provider's wish in every answer. */
     char sent_ids[SENT_MAX][IDEM_EFFECT_ID_LEN]; /* Of every send, in order. */
     size_t sent_count;
     size_t sends;

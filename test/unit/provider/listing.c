@@ -282,6 +282,18 @@ static void where_nothing_is_listed_the_listing_stays_its_callers(void **state)
     rig_destroy(rig);
 }
 
+static void what_is_only_good_for_comparing_is_listed_too(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_create();
+    rig->rules[ENTRY_SILENT].comparing = true;
+    rig->rules[ENTRY_MUTE].comparing = true;
+    listing_prepare(rig, ENTRY_SILENT);
+    assert_true(listing_run(rig));
+    assert_int_equal(idem_port_list(rig->port, listing_prepare(rig, ENTRY_MUTE)), IDEM_E_LIMIT);
+    rig_destroy(rig);
+}
+
 static void expect_unanswered(struct rig *rig, enum entry_index entry)
 {
     listing_prepare(rig, entry);
@@ -410,6 +422,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_was_sent_is_listed_page_by_page),
         cmocka_unit_test(where_nothing_is_listed_the_listing_stays_its_callers),
+        cmocka_unit_test(what_is_only_good_for_comparing_is_listed_too),
         cmocka_unit_test(a_page_that_did_not_come_whole_is_not_answered),
         cmocka_unit_test(a_page_has_room_for_what_the_protocol_allows),
         cmocka_unit_test(one_page_at_a_time_beside_all_the_calls),

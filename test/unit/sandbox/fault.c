@@ -38,6 +38,28 @@ static const char *const fault_names[IDEM_FAULT_COUNT] = {
     [IDEM_FAULT_LIST_SLOW] = "list_slow",
 };
 
+static const char *const telling_names[IDEM_TELLING_COUNT] = {
+    [IDEM_TELLING_OK] = "ok",
+    [IDEM_TELLING_NONE] = "none",
+    [IDEM_TELLING_LATE] = "late",
+    [IDEM_TELLING_TWICE] = "twice",
+    [IDEM_TELLING_AGAIN] = "again",
+    [IDEM_TELLING_REORDERED] = "reordered",
+    [IDEM_TELLING_WRONG_AMOUNT] = "wrong_amount",
+    [IDEM_TELLING_WRONG_CURRENCY] = "wrong_currency",
+    [IDEM_TELLING_WRONG_ID] = "wrong_id",
+    [IDEM_TELLING_WRONG_ORDER] = "wrong_order",
+    [IDEM_TELLING_WRONG_ACCOUNT] = "wrong_account",
+    [IDEM_TELLING_UNKNOWN_OUTCOME] = "unknown_outcome",
+    [IDEM_TELLING_GARBAGE] = "garbage",
+    [IDEM_TELLING_STALE] = "stale",
+    [IDEM_TELLING_FUTURE] = "future",
+    [IDEM_TELLING_FORGED] = "forged",
+    [IDEM_TELLING_LAST_SECRET] = "last_secret",
+    [IDEM_TELLING_CONTRADICT] = "contradict",
+    [IDEM_TELLING_REVERSE] = "reverse",
+};
+
 struct row {
     const char *token;
     const char *expected; /* charge capture cancel refund */
@@ -121,6 +143,18 @@ static void rule_print(const struct idem_sandbox_fault_rule *rule, struct idem_b
     idem_buf_add(buf, idem_str_from(rule->always ? "!" : ""));
 }
 
+static void telling_print(const struct idem_sandbox_telling_rule *rule, struct idem_buf *buf)
+{
+    bool is_timed = rule->telling == IDEM_TELLING_LATE ||
+                    rule->telling == IDEM_TELLING_CONTRADICT ||
+                    rule->telling == IDEM_TELLING_REVERSE;
+
+    idem_buf_printf(buf, "%s%s", buf->len == 0 ? "" : " ", telling_names[rule->telling]);
+    if (is_timed) {
+        idem_buf_printf(buf, ":%d", (int)(rule->wait_us / IDEM_US_PER_SECOND));
+    }
+}
+
 static void every_token_means_what_the_document_says(void **state)
 {
     (void)state;
@@ -146,6 +180,58 @@ static void every_token_means_what_the_document_says(void **state)
     }
 }
 
+static void every_telling_means_what_the_document_says(void **state)
+{
+    static const struct row told[] = {
+        { "tok_ok", "ok ok ok ok" },
+        { "tok_ok+callback_none", "none ok ok ok" },
+        { "tok_late_2+callback_late_3", "late:3 ok ok ok" },
+        { "tok_ok+callback_twice+refund_callback_again", "twice ok ok again" },
+        { "tok_ok+capture_callback_reordered", "ok reordered ok ok" },
+        { "tok_ok+cancel_callback_wrong_amount", "ok ok wrong_amount ok" },
+        { "tok_ok+callback_wrong_currency", "wrong_currency ok ok ok" },
+        { "tok_ok+callback_wrong_id", "wrong_id ok ok ok" },
+        { "tok_ok+callback_wrong_order", "wrong_order ok ok ok" },
+        { "tok_ok+callback_wrong_account", "wrong_account ok ok ok" },
+        { "tok_ok+callback_unknown_outcome", "unknown_outcome ok ok ok" },
+        { "tok_ok+callback_garbage", "garbage ok ok ok" },
+        { "tok_ok+callback_stale", "stale ok ok ok" },
+        { "tok_ok+callback_future", "future ok ok ok" },
+        { "tok_ok+callback_forged", "forged ok ok ok" },
+        { "tok_ok+callback_last_secret", "last_secret ok ok ok" },
+        { "tok_decline+callback_contradict_0", "contradict:0 ok ok ok" },
+        { "tok_ok+refund_callback_reverse_7", "ok ok ok reverse:7" },
+        { "tok_ok+callback_ok+callback_none", "ok ok ok ok" },
+        { "tok_ok+refund_503+refund_callback_stale", "ok ok ok stale" },
+        { "tok_ok+callback_", "-" },
+        { "tok_ok+callback_lost", "-" },
+        { "tok_ok+callback_reverse", "-" },
+        { "tok_ok+callback_late_3601", "-" },
+        { "tok_ok+callback_forged_always", "-" },
+        { "tok_ok+refund_callback_", "-" },
+        { "tok_callback_none", "-" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < IDEM_ARRAY_COUNT(told); i++) {
+        char memory[256];
+        struct idem_buf buf;
+        struct idem_sandbox_fault_plan plan;
+        idem_buf_init(&buf, memory, sizeof(memory));
+        if (!idem_sandbox_fault_plan_parse(idem_str_from(told[i].token), &plan)) {
+            idem_buf_add_char(&buf, '-');
+        } else {
+            telling_print(&plan.tellings[IDEM_ORDER_CHARGE], &buf);
+            telling_print(&plan.tellings[IDEM_ORDER_CAPTURE], &buf);
+            telling_print(&plan.tellings[IDEM_ORDER_CANCEL], &buf);
+            telling_print(&plan.tellings[IDEM_ORDER_REFUND], &buf);
+            assert_int_equal(plan.tellings[IDEM_ORDER_AUTHORIZE].telling,
+                             plan.tellings[IDEM_ORDER_CHARGE].telling);
+        }
+        EXPECT_TEXT(idem_buf_str(&buf), told[i].expected);
+    }
+}
+
 static void a_refused_token_leaves_the_plan_alone(void **state)
 {
     struct idem_sandbox_fault_plan plan = { 0 };
@@ -161,6 +247,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_token_means_what_the_document_says),
+        cmocka_unit_test(every_telling_means_what_the_document_says),
         cmocka_unit_test(a_refused_token_leaves_the_plan_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -196,7 +196,8 @@ static void the_page_shows_the_order_of_arrival_and_both_counts(void **state)
                 "\"captured\":\"5.00\",\"canceled\":\"0.00\",\"refunded\":\"2.00\","
                 "\"status\":\"succeeded\",\"reference\":\"sandbox-1\",\"trace\":\"00-a-b-01\","
                 "\"arrivals\":2,"
-                "\"executions\":1,\"queries\":0,\"closes\":0,\"listings\":1,\"conflicts\":1}],"
+                "\"executions\":1,\"queries\":0,\"closes\":0,\"listings\":1,\"conflicts\":1,"
+                "\"reversals\":0,\"callbacks\":0,\"callbacks_taken\":0}],"
                 "\"arrivals\":2,\"executions\":1}\n");
 
     filter = (struct idem_ledger_filter){ .order_no = IDEM_STR("another") };

@@ -32,26 +32,32 @@ static void *peer_main(void *context)
     return NULL;
 }
 
-void peer_start(struct peer *peer, const char *ledger_path, const char *credential)
+void peer_start_telling(struct peer *peer, const struct idem_sandbox_options *told)
 {
+    struct idem_sandbox_options options = *told;
     struct idem_error error = { .text = "" };
 
     assert_int_equal(uv_loop_init(&peer->loop), 0);
     assert_int_equal(uv_async_init(&peer->loop, &peer->stop, on_stop), 0);
     peer->stop.data = peer;
     idem_clock_init_system(&peer->clock);
-    struct idem_sandbox_options options = {
-        .loop = &peer->loop,
-        .host = "127.0.0.1",
-        .ledger_path = ledger_path,
-        .clock = &peer->clock,
-        .credential = credential,
-    };
+    options.loop = &peer->loop;
+    options.host = "127.0.0.1";
+    options.clock = &peer->clock;
     if (idem_sandbox_open(&options, &peer->sandbox, &error) != IDEM_OK) {
         fail_msg("%s", error.text);
     }
     peer->port = idem_sandbox_port(peer->sandbox);
     assert_int_equal(pthread_create(&peer->thread, NULL, peer_main, peer), 0);
+}
+
+void peer_start(struct peer *peer, const char *ledger_path, const char *credential)
+{
+    const struct idem_sandbox_options options = {
+        .ledger_path = ledger_path,
+        .credential = credential,
+    };
+    peer_start_telling(peer, &options);
 }
 
 void peer_stop(struct peer *peer)

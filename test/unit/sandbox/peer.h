@@ -13,6 +13,7 @@
 #include "base/clock.h"
 
 struct idem_sandbox;
+struct idem_sandbox_options;
 
 #define PEER_ANSWER_MAX   ((size_t)8 * 1024 * 1024)
 #define PEER_DESCRIBE_LEN 128
@@ -27,6 +28,9 @@ struct peer {
 };
 
 void peer_start(struct peer *peer, const char *ledger_path, const char *credential);
+
+/* The same with callbacks: `told` has addresses and secrets, and what NULL would be above. */
+void peer_start_telling(struct peer *peer, const struct idem_sandbox_options *told);
 void peer_stop(struct peer *peer);
 
 /* One request to be sent. What is NULL is left out. */

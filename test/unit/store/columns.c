@@ -14,7 +14,9 @@
 #include "core/intent.h"
 #include "core/payment.h"
 #include "core/stub.h"
+#include "core/webhook.h"
 #include "lib/test.h"
+#include "store/look.h"
 
 #define ROW_MAX 1024
 
@@ -85,7 +87,9 @@ static void every_member_is_stored_once(void **state)
         { &idem_table_refunds, 8, 0 },  { &idem_table_sends, 0, 4 },
         { &idem_table_events, 0, 0 },   { &idem_table_cases, 0, 4 },
         { &idem_table_stubs, 8, 11 },   { &idem_table_credentials, 8, 4 },
-        { &idem_table_places, 0, 0 },
+        { &idem_table_places, 0, 0 },   { &idem_table_webhooks, 8, 8 },
+        { &idem_table_messages, 8, 4 }, { &idem_table_deliveries, 8, 10 },
+        { &idem_table_effects, 8, 0 },
     };
     for (size_t i = 0; i < IDEM_ARRAY_COUNT(cases); i++) {
         size_t blank = blank_count(cases[i].table, cases[i].handle_size);

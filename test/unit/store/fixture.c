@@ -14,7 +14,10 @@
 #include "base/bug.h"
 #include "lib/test.h"
 #include "store/memory/memory.h"
+#include "store/memory/memory_internal.h"
+#include "store/postgres/postgres_internal.h"
 #include "store/sqlite/sqlite.h"
+#include "store/sqlite/sqlite_internal.h"
 
 static int64_t still_us(struct idem_clock *clock)
 {
@@ -201,6 +204,15 @@ struct idem_scope fixture_scope(const char *principal, enum idem_endpoint endpoi
     return scope;
 }
 
+/* The ids of a command's messages differ in their last bits, which no other command's have. */
+static struct idem_uid message_uid(struct fixture *fixture)
+{
+    struct idem_uid counted = fixture_uid(fixture);
+    struct idem_uid uid = { .bytes = { 2 } };
+    memcpy(uid.bytes + 7, counted.bytes + 8, 8);
+    return uid;
+}
+
 struct idem_command *call_begin(struct fixture *fixture,
                                 struct call *call,
                                 enum idem_command_kind kind)
@@ -212,6 +224,7 @@ struct idem_command *call_begin(struct fixture *fixture,
     command->intent_id = fixture_uid(fixture);
     command->resource_id = fixture_uid(fixture);
     command->case_id = fixture_uid(fixture);
+    command->message_id = message_uid(fixture);
     command->noise = fixture->uid_next;
     command->slot = true;
     return command;
@@ -354,6 +367,13 @@ struct idem_read *fixture_ask(struct fixture *fixture,
     read->now_us = fixture->clock.wall_base_us;
     read->after_row = 0;
     read->filter = IDEM_LIST_OPEN;
+    read->case_kind = IDEM_CASE_NONE;
+    read->open_only = false;
+    read->delivery_state = IDEM_DELIVERY_NONE;
+    read->skip_count = 0;
+    read->entry = (struct idem_str){ .len = 0 };
+    read->from_us = 0;
+    read->to_us = INT64_MAX;
     return read;
 }
 
@@ -383,4 +403,51 @@ struct idem_read *fixture_operation(struct fixture *fixture, const struct call *
     assert_int_equal(read->answer, IDEM_STORE_DURABLE);
     assert_true(read->found);
     return read;
+}
+
+struct idem_rows *fixture_rows(struct fixture *fixture)
+{
+    switch (fixture->kind) {
+    case FIXTURE_MEMORY:
+        return &IDEM_CONTAINER_OF(fixture->store, struct idem_memory, base)->rows.rows;
+    case FIXTURE_SQLITE:
+        return &IDEM_CONTAINER_OF(fixture->store, struct idem_sqlite, base)->writer.rows;
+    case FIXTURE_POSTGRES:
+        return &IDEM_CONTAINER_OF(fixture->store, struct idem_postgres, base)
+                    ->writers[0]
+                    .worker.connection.rows;
+    }
+    IDEM_UNREACHABLE();
+}
+
+/* As for a batch with one mark, where the backend wants to know what comes. */
+void fixture_rows_begin(struct idem_rows *rows)
+{
+    static struct idem_store_item item;
+    static char memory[65536];
+    static struct idem_buf kept;
+    item = (struct idem_store_item){ .command = { .kind = IDEM_COMMAND_MARK } };
+    idem_buf_init(&kept, memory, sizeof(memory));
+    rows->kept = &kept;
+    enum idem_rows_step step = rows->ops->begin_batch != NULL
+                                   ? rows->ops->begin_batch(rows, &item.node, 1)
+                                   : rows->ops->begin(rows);
+    assert_int_equal(step, IDEM_ROWS_OK);
+}
+
+void fixture_rows_commit(struct idem_rows *rows)
+{
+    if (rows->ops->flush != NULL) {
+        assert_int_equal(rows->ops->flush(rows), IDEM_ROWS_OK);
+    }
+    assert_int_equal(rows->ops->commit(rows), IDEM_ROWS_OK);
+    assert_false(rows->kept->full);
+}
+
+void fixture_rows_expect_miss(struct idem_rows *rows, enum idem_rows_step step)
+{
+    bool queued = step == IDEM_ROWS_OK && rows->ops->flush != NULL;
+    assert_int_equal(queued ? rows->ops->flush(rows) : step, IDEM_ROWS_MISS);
+    assert_int_equal(rows->ops->rollback(rows), IDEM_ROWS_OK);
+    fixture_rows_begin(rows);
 }

@@ -11,6 +11,7 @@
 
 #include "lib/pg_server.h"
 #include "store/postgres/postgres.h"
+#include "store/rows.h"
 #include "store/store.h"
 
 enum fixture_kind {
@@ -124,5 +125,18 @@ void fixture_read(struct fixture *fixture);
 
 /* Both of the above for an operation by scope. */
 struct idem_read *fixture_operation(struct fixture *fixture, const struct call *call);
+
+/*
+ * The rows port that the store's own batches use, for writes without a command: nobody else uses it
+ * while no batch is in flight. The store does not know of what is written so.
+ */
+struct idem_rows *fixture_rows(struct fixture *fixture);
+
+/* A transaction on it, which may write. */
+void fixture_rows_begin(struct idem_rows *rows);
+void fixture_rows_commit(struct idem_rows *rows);
+
+/* A guard did not hold, which some know at the flush only; undoes the transaction, begins anew. */
+void fixture_rows_expect_miss(struct idem_rows *rows, enum idem_rows_step step);
 
 #endif /* IDEM_TEST_UNIT_STORE_FIXTURE_H */

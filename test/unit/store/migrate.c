@@ -5,8 +5,9 @@
  * at any place leaves one version or the other, and what must not be migrated is refused and left
  * alone.
  *
- * Method: a file made from schema-1.sql, which that version wrote itself, with an intent in every
- * state. Interruptions are real: a child process dies by SIGKILL at each crash point in turn.
+ * Method: files made from schema-1.sql and schema-2.sql, which those versions wrote themselves,
+ * with an intent in every state. Interruptions are real: a child process dies by SIGKILL at each
+ * crash point in turn.
  */
 #include "store/sqlite/migrate.h"
 
@@ -21,9 +22,10 @@
 #include "store/sqlite/sqlite_internal.h"
 #include "unit/store/fixture.h"
 
-static char *schema_1; /* The file's text. */
+static char *schema_1; /* The files' text. */
+static char *schema_2;
 
-static int text_read(const char *path)
+static int text_read(const char *path, char **ret_text)
 {
     FILE *file = fopen(path, "r");
     if (file == NULL || fseek(file, 0, SEEK_END) != 0) {
@@ -31,8 +33,8 @@ static int text_read(const char *path)
     }
     long size = ftell(file);
     rewind(file);
-    schema_1 = calloc(1, (size_t)size + 1);
-    size_t got = schema_1 == NULL ? 0 : fread(schema_1, 1, (size_t)size, file);
+    *ret_text = calloc(1, (size_t)size + 1);
+    size_t got = *ret_text == NULL ? 0 : fread(*ret_text, 1, (size_t)size, file);
     (void)fclose(file); /* It was only read. */
     return got == (size_t)size ? 0 : -1;
 }
@@ -67,6 +69,16 @@ static int setup(void **state)
     fixture_init(&fixture, FIXTURE_SQLITE);
     outside(&fixture, "PRAGMA journal_mode = WAL");
     outside(&fixture, schema_1);
+    *state = &fixture;
+    return 0;
+}
+
+static int setup_2(void **state)
+{
+    static struct fixture fixture;
+    fixture_init(&fixture, FIXTURE_SQLITE);
+    outside(&fixture, schema_2);
+    outside(&fixture, "PRAGMA journal_mode = WAL");
     *state = &fixture;
     return 0;
 }
@@ -138,7 +150,7 @@ static void every_row_is_there_and_usable(void **state)
     struct fixture *fixture = *state;
     struct idem_sqlite_migrated migrated = migrate(fixture);
     assert_int_equal(migrated.from, 1);
-    assert_int_equal(migrated.to, 2);
+    assert_int_equal(migrated.to, 3);
     assert_true(migrated.rewritten);
     assert_int_equal(number(fixture, "SELECT count(*) FROM intents"), 16);
     assert_int_equal(number(fixture, "SELECT count(*) FROM payments"), 11);
@@ -261,8 +273,8 @@ static void shape_print(const char *path, char *ret_shape, size_t max)
 
 static void its_tables_are_those_of_a_new_store(void **state)
 {
-    static char migrated[16384];
-    static char made[16384];
+    static char migrated[32768];
+    static char made[32768];
     static struct fixture fresh;
     struct fixture *fixture = *state;
     (void)migrate(fixture);
@@ -277,6 +289,82 @@ static void its_tables_are_those_of_a_new_store(void **state)
     fixture_deinit(&fresh);
 }
 
+static void a_store_of_the_version_before_has_all_it_had(void **state)
+{
+    static const struct {
+        const char *key;
+        enum idem_intent_state state;
+    } rows[] = {
+        { "succeeded", IDEM_INTENT_SUCCEEDED },  { "parked", IDEM_INTENT_PARKED },
+        { "resolved", IDEM_INTENT_SUCCEEDED },   { "parked-in-2", IDEM_INTENT_PARKED },
+        { "open-in-2", IDEM_INTENT_DISPATCHED }, { "abandoned-in-2", IDEM_INTENT_FAILED },
+        { "tombstone", IDEM_INTENT_SUCCEEDED },
+    };
+    struct fixture *fixture = *state;
+    struct idem_sqlite_migrated migrated = migrate(fixture);
+    assert_int_equal(migrated.from, 2);
+    assert_int_equal(migrated.to, 3);
+    assert_false(migrated.rewritten);
+    assert_int_equal(number(fixture, "SELECT count(*) FROM intents"), 21);
+    assert_int_equal(number(fixture, "SELECT count(*) FROM payments"), 15);
+    assert_int_equal(number(fixture, "SELECT count(*) FROM events"), 57);
+    assert_int_equal(number(fixture, "SELECT count(*) FROM cases"), 5);
+    assert_int_equal(number(fixture, "SELECT count(*) FROM stubs"), 1);
+
+    fixture_open(fixture);
+    assert_true(fixture->store->restored);
+    for (size_t i = 0; i < IDEM_ARRAY_COUNT(rows); i++) {
+        struct idem_read *read = operation(fixture, rows[i].key);
+        assert_int_equal(read->intent.state, rows[i].state);
+        assert_int_equal(read->event_count, read->event_total);
+    }
+    struct idem_read *read = fixture_ask(fixture, IDEM_READ_CREDENTIALS, "");
+    fixture_read(fixture);
+    assert_int_equal(read->credential_count, 2);
+    read = fixture_ask(fixture, IDEM_READ_CASES, "");
+    fixture_read(fixture);
+    assert_int_equal(read->entry_count, 5);
+    EXPECT_TEXT(read->entries[1].opened.decided_by, "ops/anna");
+    read = fixture_ask(fixture, IDEM_READ_EFFECTS, "");
+    read->entry = IDEM_STR("sandbox");
+    fixture_read(fixture);
+    assert_true(read->effect_count >= 18); /* All but those that never had one. */
+}
+
+/* Nobody was told anything before: it begins with nothing, and can. */
+static void a_store_of_the_version_before_can_tell_merchants(void **state)
+{
+    struct fixture *fixture = *state;
+    struct idem_webhook_write webhook = {
+        .write = IDEM_WRITE_INSERT,
+        .row = {
+            .id = { .bytes = { 'a' } },
+            .version = 1,
+            .principal = IDEM_STR("merchant-1"),
+            .types = UINT64_C(1) << IDEM_MESSAGE_TEST,
+            .generation = 1,
+        },
+    };
+    struct idem_message message = {
+        .id = { .bytes = { 'm' } },
+        .type = IDEM_MESSAGE_TEST,
+        .principal = IDEM_STR("merchant-1"),
+        .at_us = FIXTURE_START_US,
+    };
+    (void)migrate(fixture);
+    fixture_open(fixture);
+    struct idem_rows *rows = fixture_rows(fixture);
+    fixture_rows_begin(rows);
+    assert_int_equal(rows->ops->write_webhook(rows, &webhook), IDEM_ROWS_OK);
+    assert_int_equal(rows->ops->add_message(rows, 0, &message), IDEM_ROWS_OK);
+    fixture_rows_commit(rows);
+    struct idem_read *read = fixture_ask(fixture, IDEM_READ_POSTS, "");
+    fixture_read(fixture);
+    assert_int_equal(read->answer, IDEM_STORE_DURABLE);
+    assert_int_equal(read->post_count, 1);
+    assert_int_equal(read->posts[0].message.row, 1);
+}
+
 static void running_it_again_changes_nothing(void **state)
 {
     struct fixture *fixture = *state;
@@ -284,8 +372,8 @@ static void running_it_again_changes_nothing(void **state)
     (void)migrate(fixture);
     assert_int_equal(lines_heard, 1);
     struct idem_sqlite_migrated again = migrate(fixture);
-    assert_int_equal(again.from, 2);
-    assert_int_equal(again.to, 2);
+    assert_int_equal(again.from, 3);
+    assert_int_equal(again.to, 3);
     assert_false(again.rewritten);
     assert_int_equal(lines_heard, 1);
 }
@@ -298,7 +386,7 @@ static void a_rewrite_that_did_not_come_to_pass_is_made_later(void **state)
     fixture_open(fixture); /* It can be served meanwhile. */
     fixture_close(fixture);
     struct idem_sqlite_migrated again = migrate(fixture);
-    assert_int_equal(again.from, 2);
+    assert_int_equal(again.from, 3);
     assert_true(again.rewritten);
     assert_int_equal(number(fixture, "PRAGMA auto_vacuum"), 2);
 }
@@ -327,11 +415,12 @@ static bool child_dies(struct fixture *fixture, const char *point)
     return true;
 }
 
-static void an_interruption_leaves_one_version_or_the_other(void **state)
+/* What a version has made stands only together with its number, and the rows stay. */
+static void expect_one_or_the_other(struct fixture *fixture, int64_t from, int64_t intents)
 {
-    struct fixture *fixture = *state;
-    static const char tables_2[] =
-        "SELECT count(*) FROM sqlite_schema WHERE name IN ('stubs', 'credentials', 'cases_open')";
+    static const char tables[] =
+        "SELECT count(*) FROM sqlite_schema WHERE name IN ('inbox', 'webhooks', 'deliveries_due')";
+    static const char version[] = "SELECT value FROM meta WHERE key = 'schema_version'";
     char point[32];
     int deaths = 0;
     for (int step = 1;; step++) {
@@ -340,12 +429,24 @@ static void an_interruption_leaves_one_version_or_the_other(void **state)
             break;
         }
         deaths += 1;
-        assert_int_equal(number(fixture, "SELECT value FROM meta WHERE key = 'schema_version'"), 1);
-        assert_int_equal(number(fixture, tables_2), 0);
-        assert_int_equal(number(fixture, "SELECT count(*) FROM intents"), 16);
+        assert_int_equal(number(fixture, version), from);
+        assert_int_equal(number(fixture, tables), 0);
+        assert_int_equal(number(fixture, "SELECT count(*) FROM intents"), intents);
     }
     assert_true(deaths >= 10);
-    assert_int_equal(number(fixture, tables_2), 3);
+    assert_int_equal(number(fixture, version), 3);
+    assert_int_equal(number(fixture, tables), 3);
+    assert_int_equal(number(fixture, "SELECT count(*) FROM intents"), intents);
+}
+
+static void an_interruption_leaves_one_version_or_the_other(void **state)
+{
+    expect_one_or_the_other(*state, 1, 16);
+}
+
+static void an_interruption_of_the_last_step_too(void **state)
+{
+    expect_one_or_the_other(*state, 2, 21);
 }
 
 static void an_interruption_around_the_commit_too(void **state)
@@ -355,9 +456,9 @@ static void an_interruption_around_the_commit_too(void **state)
     assert_true(child_dies(fixture, "migrate-commit-before"));
     assert_int_equal(number(fixture, version), 1);
     assert_true(child_dies(fixture, "migrate-commit-after"));
-    assert_int_equal(number(fixture, version), 2);
+    assert_int_equal(number(fixture, version), 3);
     struct idem_sqlite_migrated rest = migrate(fixture);
-    assert_int_equal(rest.from, 2);
+    assert_int_equal(rest.from, 3);
     assert_true(rest.rewritten);
     fixture_open(fixture);
     assert_int_equal(operation(fixture, "parked")->intent.state, IDEM_INTENT_PARKED);
@@ -374,8 +475,8 @@ static void a_served_store_is_refused(void **state)
 static void what_is_no_older_store_is_refused_and_left_alone(void **state)
 {
     struct fixture *fixture = *state;
-    outside(fixture, "UPDATE meta SET value = '3' WHERE key = 'schema_version'");
-    expect_refused(fixture, "has schema version 3 and this idem knows 2; there is no way back");
+    outside(fixture, "UPDATE meta SET value = '4' WHERE key = 'schema_version'");
+    expect_refused(fixture, "has schema version 4 and this idem knows 3; there is no way back");
     outside(fixture, "DELETE FROM meta WHERE key = 'schema_version'");
     expect_refused(fixture, "is damaged or not a store");
     outside(fixture, "PRAGMA application_id = 5");
@@ -390,7 +491,8 @@ static void what_is_no_older_store_is_refused_and_left_alone(void **state)
     expect_refused(fixture, "is empty");
 }
 
-#define MIGRATE(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
+#define MIGRATE(function)   cmocka_unit_test_setup_teardown(function, setup, teardown)
+#define MIGRATE_2(function) cmocka_unit_test_setup_teardown(function, setup_2, teardown)
 
 int main(int argc, char **argv)
 {
@@ -400,18 +502,23 @@ int main(int argc, char **argv)
         MIGRATE(old_cases_are_open_only_where_somebody_must_look),
         MIGRATE(effects_of_the_older_version_are_known_to_name_no_scope),
         MIGRATE(its_tables_are_those_of_a_new_store),
+        MIGRATE_2(its_tables_are_those_of_a_new_store),
+        MIGRATE_2(a_store_of_the_version_before_has_all_it_had),
+        MIGRATE_2(a_store_of_the_version_before_can_tell_merchants),
         MIGRATE(running_it_again_changes_nothing),
         MIGRATE(a_rewrite_that_did_not_come_to_pass_is_made_later),
         MIGRATE(an_interruption_leaves_one_version_or_the_other),
+        MIGRATE_2(an_interruption_of_the_last_step_too),
         MIGRATE(an_interruption_around_the_commit_too),
         MIGRATE(a_served_store_is_refused),
         MIGRATE(what_is_no_older_store_is_refused_and_left_alone),
     };
-    if (argc != 2 || text_read(argv[1]) != 0) {
-        (void)fprintf(stderr, "usage: test-store-migrate schema-1.sql\n");
+    if (argc != 3 || text_read(argv[1], &schema_1) != 0 || text_read(argv[2], &schema_2) != 0) {
+        (void)fprintf(stderr, "usage: test-store-migrate schema-1.sql schema-2.sql\n");
         return 2;
     }
     int failed = cmocka_run_group_tests_name("store migrate", tests, NULL, NULL);
     free(schema_1);
+    free(schema_2);
     return failed;
 }

@@ -26,6 +26,28 @@ int pg_teardown(void **state)
     return 0;
 }
 
+void pg_second_open(struct fixture *second, struct fixture *first)
+{
+    *second = *first;
+    second->store = NULL;
+    second->wake_count = 0;
+    second->uid_next = 1000000;
+    second->options.clock = &second->clock;
+    second->options.rules = &second->rules;
+    second->rules.providers = &second->provider;
+    second->options.wake_context = second;
+    assert_int_equal(pthread_mutex_init(&second->mutex, NULL), 0);
+    assert_int_equal(pthread_cond_init(&second->woken, NULL), 0);
+    fixture_open(second);
+}
+
+void pg_second_close(struct fixture *second)
+{
+    fixture_close(second);
+    assert_int_equal(pthread_cond_destroy(&second->woken), 0);
+    assert_int_equal(pthread_mutex_destroy(&second->mutex), 0);
+}
+
 void pg_expect_refused(struct fixture *fixture, const char *word)
 {
     struct idem_store *store = NULL;

@@ -26,6 +26,10 @@ int pg_setup_closed(void **state);
 int pg_setup(void **state);
 int pg_teardown(void **state);
 
+/* Another instance on the same database, with a clock of its own. */
+void pg_second_open(struct fixture *second, struct fixture *first);
+void pg_second_close(struct fixture *second);
+
 /* Opening says so, with `word` in its reason. */
 void pg_expect_refused(struct fixture *fixture, const char *word);
 void pg_expect_answer(enum idem_store_answer answer, const char *name);

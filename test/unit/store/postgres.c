@@ -145,7 +145,9 @@ static void a_schema_that_is_not_ours_is_refused(void **state)
     pg_server_say(fixture_server(), "UPDATE idem.meta SET value = '1' WHERE key = 'schema_min'");
     pg_server_say(fixture_server(), "DELETE FROM idem.meta WHERE key = 'schema_version'");
     pg_expect_refused(fixture, "not one of ours");
-    pg_server_say(fixture_server(), "INSERT INTO idem.meta VALUES ('schema_version', '1')");
+    pg_server_say(fixture_server(),
+                  "INSERT INTO idem.meta SELECT 'schema_version',"
+                  " max(version)::text FROM idem.migrations");
     fixture->options.effect_secret_check.bytes[0] ^= 1;
     pg_expect_refused(fixture, "effect_secret");
     fixture->options.effect_secret_check.bytes[0] ^= 1;

@@ -6,7 +6,7 @@
  * standby has is told to nobody. Programs of two versions work beside one another where the schema
  * says that they may, and nowhere else.
  *
- * Method: two stores in one process on a private server with fsync on (pg_scene.h); a version 2
+ * Method: two stores in one process on a private server with fsync on (pg_scene.h); a next version
  * that does not exist; a stranger who listens and who says anything.
  */
 #include <libpq-fe.h>
@@ -24,29 +24,6 @@ static const struct order shoes = {
     .order_no = "order-1",
     .amount_minor = 1250,
 };
-
-/* Another instance on the same database, with a clock of its own. */
-static void second_open(struct fixture *second, struct fixture *first)
-{
-    *second = *first;
-    second->store = NULL;
-    second->wake_count = 0;
-    second->uid_next = 1000000;
-    second->options.clock = &second->clock;
-    second->options.rules = &second->rules;
-    second->rules.providers = &second->provider;
-    second->options.wake_context = second;
-    assert_int_equal(pthread_mutex_init(&second->mutex, NULL), 0);
-    assert_int_equal(pthread_cond_init(&second->woken, NULL), 0);
-    fixture_open(second);
-}
-
-static void second_close(struct fixture *second)
-{
-    fixture_close(second);
-    assert_int_equal(pthread_cond_destroy(&second->woken), 0);
-    assert_int_equal(pthread_mutex_destroy(&second->mutex), 0);
-}
 
 static size_t left_count(struct fixture *fixture)
 {
@@ -70,7 +47,7 @@ static void nobody_takes_what_a_living_instance_works_on(void **state)
     struct call call;
     struct call due;
     struct call joins;
-    second_open(&second, first);
+    pg_second_open(&second, first);
     assert_int_not_equal(second.store->incarnation, first->store->incarnation);
     call_pay(first, &call, &shoes);
     fixture_run_durable(first, &call, 1);
@@ -91,7 +68,7 @@ static void nobody_takes_what_a_living_instance_works_on(void **state)
     fixture_run_durable(&second, &due, 1);
     assert_int_not_equal(due.outcome.release.kind, IDEM_RELEASE_NONE);
     assert_int_equal(incarnation_of("key-1"), second.store->incarnation);
-    second_close(&second);
+    pg_second_close(&second);
     fixture_open(first);
 }
 
@@ -101,14 +78,14 @@ static void who_only_writes_on_an_intent_does_not_become_its_owner(void **state)
     static struct fixture second;
     struct call call;
     struct call news;
-    second_open(&second, first);
+    pg_second_open(&second, first);
     call_pay(first, &call, &shoes);
     fixture_run_durable(first, &call, 1);
     call_evidence(&second, &news, &call, IDEM_SOURCE_QUERY, IDEM_OUTCOME_NOT_FOUND);
     fixture_run_durable(&second, &news, 1);
     assert_true(news.outcome.intent.version > call.outcome.intent.version); /* It wrote. */
     assert_int_equal(incarnation_of("key-1"), first->store->incarnation);
-    second_close(&second);
+    pg_second_close(&second);
 }
 
 static void an_instance_that_fell_silent_is_dead(void **state)
@@ -119,9 +96,9 @@ static void an_instance_that_fell_silent_is_dead(void **state)
     call_pay(first, &call, &shoes);
     fixture_run_durable(first, &call, 1);
     pg_server_say(fixture_server(), "UPDATE idem.instances SET seen_us = seen_us - 20000000");
-    second_open(&second, first);
+    pg_second_open(&second, first);
     assert_int_equal(left_count(&second), 1);
-    second_close(&second);
+    pg_second_close(&second);
 }
 
 enum {
@@ -158,14 +135,14 @@ static void living_instances_share_what_retention_has_reached(void **state)
         fixture_run_durable(first, &call, 1);
     }
     pg_server_say(fixture_server(), "UPDATE idem.intents SET reap_us = 1");
-    second_open(&second, first);
+    pg_second_open(&second, first);
     assert_int_equal(reap_share(first, found), OLD_KEYS / 2);
     assert_int_equal(reap_share(&second, found), OLD_KEYS / 2);
     pg_server_say(fixture_server(),
                   "UPDATE idem.instances SET ended_us = 1"
                   " WHERE id <> (SELECT max(id) FROM idem.instances)");
     assert_int_equal(reap_share(&second, found_alone), OLD_KEYS);
-    second_close(&second);
+    pg_second_close(&second);
 }
 
 enum {
@@ -181,7 +158,7 @@ static void one_of_two_instances_wins_each_key(void **state)
     static char names[RACE_KEYS][16];
     struct idem_store_batch batches[2] = { { .answer = IDEM_STORE_NONE },
                                            { .answer = IDEM_STORE_NONE } };
-    second_open(&second, first);
+    pg_second_open(&second, first);
     struct fixture *const both[] = { first, &second };
     for (size_t i = 0; i < RACE_KEYS; i++) {
         (void)snprintf(names[i], sizeof(names[i]), "name-%zu", i);
@@ -215,7 +192,7 @@ static void one_of_two_instances_wins_each_key(void **state)
     assert_int_equal(pg_count_intents(), RACE_KEYS);
     assert_int_equal(pg_server_number(fixture_server(), "SELECT count(*) FROM idem.sends"),
                      RACE_KEYS);
-    second_close(&second);
+    pg_second_close(&second);
 }
 
 static struct idem_postgres_listener *listener_of(struct fixture *fixture)
@@ -262,7 +239,7 @@ static void who_waits_elsewhere_hears_of_the_end(void **state)
     static struct fixture second;
     struct call call;
     struct call end;
-    second_open(&second, first);
+    pg_second_open(&second, first);
     wait_connected(first);
     wait_connected(&second);
     call_pay(first, &call, &shoes);
@@ -286,7 +263,7 @@ static void who_waits_elsewhere_hears_of_the_end(void **state)
     fixture_read(&second);
     assert_true(read->found);
     assert_int_equal(read->intent.state, IDEM_INTENT_SUCCEEDED);
-    second_close(&second);
+    pg_second_close(&second);
 }
 
 static size_t notified_count(PGconn *stranger)
@@ -309,7 +286,7 @@ static void nothing_is_said_where_nobody_waits(void **state)
     struct call call;
     struct call end;
     char sql[64];
-    second_open(&second, first);
+    pg_second_open(&second, first);
     wait_connected(first);
     wait_connected(&second);
     PGconn *stranger = pg_stranger_begin("LISTEN idem_wanted");
@@ -337,7 +314,7 @@ static void nothing_is_said_where_nobody_waits(void **state)
     assert_true(heard_within(&second, TRIES_MAX));
     assert_int_equal(notified_count(stranger), 2); /* The wish, and its answer. */
     PQfinish(stranger);
-    second_close(&second);
+    pg_second_close(&second);
 }
 
 /* Whoever may connect may say anything: it is a reason to look, and no more. */
@@ -402,7 +379,7 @@ static void what_no_standby_has_is_told_to_nobody(void **state)
     static struct fixture second;
     struct flight flight;
     struct call joins[2];
-    second_open(&second, first);
+    pg_second_open(&second, first);
     pg_writer_connect(first);
     fixture_close(&second);
     second.postgres.wait_us = 700 * IDEM_US_PER_MS;
@@ -433,7 +410,7 @@ static void what_no_standby_has_is_told_to_nobody(void **state)
     pg_expect_answer(fixture_run(&second, joins, 2), "unknown");
     pg_standby_expect(false);
     pg_expect_found_out(first, &flight.call);
-    second_close(&second);
+    pg_second_close(&second);
 }
 
 static const char *const only_more[] = {
@@ -441,18 +418,26 @@ static const char *const only_more[] = {
     "CREATE TABLE idem.later (row bigint PRIMARY KEY)",
 };
 
-/* A version 2 that does not exist. `min_version`: who may work on it. */
-static const struct idem_postgres_schema *version_2(int64_t min_version)
+#define THIS IDEM_POSTGRES_SCHEMA_VERSION
+#define NEXT (THIS + 1)
+
+/* A next version that does not exist. `min_version`: who may work on it. */
+static const struct idem_postgres_schema *next_version(int64_t min_version)
 {
-    static struct idem_postgres_migration migrations[2];
-    static struct idem_postgres_schema schema = { .migrations = migrations, .version = 2 };
-    migrations[0] = idem_postgres_schema.migrations[0];
-    migrations[1] = (struct idem_postgres_migration){
+    static struct idem_postgres_migration migrations[NEXT];
+    static struct idem_postgres_schema schema = { .migrations = migrations, .version = NEXT };
+    memcpy(migrations, idem_postgres_schema.migrations, THIS * sizeof(migrations[0]));
+    migrations[THIS] = (struct idem_postgres_migration){
         .statements = only_more,
         .count = IDEM_ARRAY_COUNT(only_more),
         .min_version = min_version,
     };
     return &schema;
+}
+
+static long long migration_count(void)
+{
+    return pg_server_number(fixture_server(), "SELECT count(*) FROM idem.migrations");
 }
 
 static void migrate(const struct fixture *fixture,
@@ -490,21 +475,21 @@ static void instances_of_two_versions_work_beside_one_another(void **state)
     static struct fixture second;
     struct call call;
     struct call joins;
-    migrate(first, NULL, 1, 1);
+    migrate(first, NULL, THIS, THIS);
     call_pay(first, &call, &shoes);
     fixture_run_durable(first, &call, 1);
-    first->postgres.schema = version_2(1);
+    first->postgres.schema = next_version(THIS);
     second = *first;
     pg_expect_refused(&second, "idem migrate"); /* A newer program waits for the newer schema. */
     first->postgres.schema = NULL;
 
-    migrate(first, version_2(1), 1, 2); /* While the first serves. */
-    migrate(first, version_2(1), 2, 2);
+    migrate(first, next_version(THIS), THIS, NEXT); /* While the first serves. */
+    migrate(first, next_version(THIS), NEXT, NEXT);
     expect_not_migrated(first, NULL, "no way back");
-    assert_int_equal(pg_server_number(fixture_server(), "SELECT count(*) FROM idem.migrations"), 2);
+    assert_int_equal(migration_count(), NEXT);
     fixture_run_durable(first, &call, 1);
-    first->postgres.schema = version_2(1);
-    second_open(&second, first);
+    first->postgres.schema = next_version(THIS);
+    pg_second_open(&second, first);
     first->postgres.schema = NULL;
     call_pay(&second, &joins, &shoes);
     fixture_run_durable(&second, &joins, 1);
@@ -515,7 +500,7 @@ static void instances_of_two_versions_work_beside_one_another(void **state)
     call_evidence(first, &evidence, &call, IDEM_SOURCE_SEND, IDEM_OUTCOME_SUCCESS);
     fixture_run_durable(first, &evidence, 1);
     assert_int_equal(evidence.outcome.intent.state, IDEM_INTENT_SUCCEEDED);
-    second_close(&second);
+    pg_second_close(&second);
 }
 
 static void a_version_that_breaks_others_waits_until_they_are_gone(void **state)
@@ -525,19 +510,21 @@ static void a_version_that_breaks_others_waits_until_they_are_gone(void **state)
     struct call late;
     call_pay(fixture, &call, &shoes);
     fixture_run_durable(fixture, &call, 1);
-    expect_not_migrated(fixture, version_2(2), "stop them first");
-    assert_int_equal(pg_server_number(fixture_server(), "SELECT count(*) FROM idem.migrations"), 1);
+    expect_not_migrated(fixture, next_version(NEXT), "stop them first");
+    assert_int_equal(migration_count(), THIS);
 
     /* It stands still, and is taken for dead. */
     pg_server_say(fixture_server(), "UPDATE idem.instances SET seen_us = 1");
-    migrate(fixture, version_2(2), 1, 2);
+    migrate(fixture, next_version(NEXT), THIS, NEXT);
     call_evidence(fixture, &late, &call, IDEM_SOURCE_SEND, IDEM_OUTCOME_SUCCESS);
     pg_expect_answer(fixture_run(fixture, &late, 1), "wrong-node");
     assert_int_equal(
         pg_server_number(fixture_server(), "SELECT count(*) FROM idem.intents WHERE state = 2"), 1);
+    char word[16];
+    (void)snprintf(word, sizeof(word), "version %d", NEXT);
     fixture_close(fixture);
-    pg_expect_refused(fixture, "version 2");
-    fixture->postgres.schema = version_2(2);
+    pg_expect_refused(fixture, word);
+    fixture->postgres.schema = next_version(NEXT);
     fixture_open(fixture);
     fixture_run_durable(fixture, &late, 1);
 }
@@ -549,11 +536,14 @@ static void a_migration_that_fails_changes_nothing(void **state)
         "SELECT 1 / 0",
     };
     struct fixture *fixture = *state;
-    struct idem_postgres_migration migrations[] = {
-        idem_postgres_schema.migrations[0],
-        { .statements = broken, .count = 2, .min_version = 1 },
+    struct idem_postgres_migration migrations[NEXT];
+    const struct idem_postgres_schema schema = { .migrations = migrations, .version = NEXT };
+    memcpy(migrations, idem_postgres_schema.migrations, THIS * sizeof(migrations[0]));
+    migrations[THIS] = (struct idem_postgres_migration){
+        .statements = broken,
+        .count = 2,
+        .min_version = THIS,
     };
-    const struct idem_postgres_schema schema = { .migrations = migrations, .version = 2 };
     expect_not_migrated(fixture, &schema, "division by zero");
     assert_int_equal(pg_server_number(fixture_server(),
                                       "SELECT count(*) FROM information_schema.columns"
@@ -563,6 +553,36 @@ static void a_migration_that_fails_changes_nothing(void **state)
     expect_not_migrated(fixture, NULL, "nothing to migrate");
     fixture_close(fixture);
     fixture_open(fixture);
+}
+
+/* As its program made it: the later ones' tables are not there. */
+static void a_store_of_the_first_version_goes_on(void **state)
+{
+    struct fixture *fixture = *state;
+    const struct idem_postgres_schema first = {
+        .migrations = idem_postgres_schema.migrations,
+        .version = 1,
+    };
+    struct call call;
+    fixture_close(fixture);
+    pg_server_say(fixture_server(), "DROP SCHEMA idem CASCADE");
+    fixture->postgres.schema = &first;
+    fixture_open(fixture);
+    fixture->postgres.schema = NULL;
+    pg_expect_refused(fixture, "idem migrate");
+    expect_not_migrated(fixture, NULL, "stop them first"); /* Merchants would not be told. */
+    fixture->postgres.schema = &first;
+    fixture_close(fixture);
+    fixture->postgres.schema = NULL;
+    migrate(fixture, NULL, 1, THIS);
+    assert_int_equal(migration_count(), THIS);
+    fixture->postgres.schema = &first;
+    pg_expect_refused(fixture, "use the idem that wrote it or a newer one");
+    fixture->postgres.schema = NULL;
+    fixture_open(fixture);
+    call_pay(fixture, &call, &shoes);
+    fixture_run_durable(fixture, &call, 1);
+    assert_int_equal(pg_server_number(fixture_server(), "SELECT count(*) FROM idem.messages"), 0);
 }
 
 #define OPEN(test) cmocka_unit_test_setup_teardown(test, pg_setup, pg_teardown)
@@ -583,6 +603,7 @@ int main(void)
         OPEN(instances_of_two_versions_work_beside_one_another),
         OPEN(a_version_that_breaks_others_waits_until_they_are_gone),
         OPEN(a_migration_that_fails_changes_nothing),
+        OPEN(a_store_of_the_first_version_goes_on),
     };
     return cmocka_run_group_tests_name("store/postgres_instances", tests, NULL, NULL);
 }

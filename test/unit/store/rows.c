@@ -214,6 +214,7 @@ static void an_intent_goes_with_its_version_and_all_below_it(struct idem_rows *r
     struct idem_rows_key key = { .scope = { .bytes = { 'A' } } };
     struct idem_intent found = { .row = 0 };
     uint32_t kinds = 1;
+    uint32_t decided_kinds = 1;
     assert_int_equal(rows->ops->write_intent(rows, &intent), IDEM_ROWS_OK);
     assert_int_equal(rows->ops->write_intent(rows, &other), IDEM_ROWS_OK);
     int64_t row = intent.row.row;
@@ -228,8 +229,8 @@ static void an_intent_goes_with_its_version_and_all_below_it(struct idem_rows *r
     assert_int_equal(rows->ops->write_intent(rows, &intent), IDEM_ROWS_MISS); /* Once. */
     assert_int_equal(rows->ops->find_intent(rows, IDEM_FIND_BY_SCOPE, &key, &found), IDEM_ROWS_OK);
     assert_int_equal(found.row, 0);
-    assert_int_equal(rows->ops->find_open_cases(rows, row, &kinds), IDEM_ROWS_OK);
-    assert_int_equal(kinds, 0);
+    assert_int_equal(rows->ops->find_case_kinds(rows, row, &kinds, &decided_kinds), IDEM_ROWS_OK);
+    assert_int_equal(kinds | decided_kinds, 0);
     key.scope.bytes[0] = 'B';
     assert_int_equal(rows->ops->find_intent(rows, IDEM_FIND_BY_SCOPE, &key, &found), IDEM_ROWS_OK);
     assert_int_equal(found.row, other.row.row);
@@ -295,7 +296,7 @@ static void open_cases_are_decided_together_and_once(struct idem_rows *rows)
     EXPECT_TEXT(read.cases[2].decided_by, "anna");
 }
 
-static void open_cases_are_told_by_kind(struct idem_rows *rows)
+static void cases_are_told_by_kind(struct idem_rows *rows)
 {
     static const enum idem_case_kind kinds[] = { IDEM_CASE_NO_ROOM, IDEM_CASE_MISMATCH,
                                                  IDEM_CASE_NO_ROOM };
@@ -303,6 +304,7 @@ static void open_cases_are_told_by_kind(struct idem_rows *rows)
     struct idem_intent_write other = intent_named('b', 'B');
     struct idem_case decided = { .decided_us = 7, .decided_by = IDEM_STR("anna") };
     uint32_t found = 0;
+    uint32_t found_decided = 1;
     assert_int_equal(rows->ops->write_intent(rows, &intent), IDEM_ROWS_OK);
     assert_int_equal(rows->ops->write_intent(rows, &other), IDEM_ROWS_OK);
     for (size_t i = 0; i < IDEM_ARRAY_COUNT(kinds); i++) {
@@ -310,14 +312,18 @@ static void open_cases_are_told_by_kind(struct idem_rows *rows)
         opened.id.bytes[0] = (uint8_t)i;
         assert_int_equal(rows->ops->add_case(rows, intent.row.row, &opened), IDEM_ROWS_OK);
     }
-    assert_int_equal(rows->ops->find_open_cases(rows, intent.row.row, &found), IDEM_ROWS_OK);
+    assert_int_equal(rows->ops->find_case_kinds(rows, intent.row.row, &found, &found_decided),
+                     IDEM_ROWS_OK);
+    assert_int_equal(found_decided, 0);
     assert_int_equal(found, 1U << IDEM_CASE_NO_ROOM | 1U << IDEM_CASE_MISMATCH);
-    assert_int_equal(rows->ops->find_open_cases(rows, other.row.row, &found), IDEM_ROWS_OK);
+    assert_int_equal(rows->ops->find_case_kinds(rows, other.row.row, &found, &found_decided),
+                     IDEM_ROWS_OK);
     assert_int_equal(found, 0);
     assert_int_equal(rows->ops->decide_cases(rows, intent.row.row, &decided), IDEM_ROWS_OK);
-    found = 1;
-    assert_int_equal(rows->ops->find_open_cases(rows, intent.row.row, &found), IDEM_ROWS_OK);
+    assert_int_equal(rows->ops->find_case_kinds(rows, intent.row.row, &found, &found_decided),
+                     IDEM_ROWS_OK);
     assert_int_equal(found, 0);
+    assert_int_equal(found_decided, 1U << IDEM_CASE_NO_ROOM | 1U << IDEM_CASE_MISMATCH);
 }
 
 static struct idem_stub_write stub_named(uint8_t scope, enum idem_effect_kind kind)
@@ -485,7 +491,7 @@ static void (*const cases[])(struct idem_rows *rows) = {
     an_intent_goes_with_its_version_and_all_below_it,
     history_is_forgotten_but_for_what_a_person_did,
     open_cases_are_decided_together_and_once,
-    open_cases_are_told_by_kind,
+    cases_are_told_by_kind,
     a_stub_is_there_once_and_goes_once,
     the_stubs_of_a_payment_come_oldest_first_and_are_marked_together,
     a_value_of_the_store_is_replaced,

@@ -360,13 +360,51 @@ static void a_refused_opening_counts_no_incarnation(void **state)
     assert_int_equal(fixture->store->incarnation, incarnation + 1);
 }
 
+/* Only a store that has webhooks asks for them: how many there are is counted at its opening. */
+static void a_merchant_is_told_after_a_restart_too(void **state)
+{
+    struct fixture *fixture = *state;
+    struct idem_rows *rows = fixture_rows(fixture);
+    struct call accept;
+    struct call settle;
+    struct idem_webhook_write write = {
+        .write = IDEM_WRITE_INSERT,
+        .row = {
+            .id = { .bytes = { 'w' } },
+            .version = 1,
+            .principal = IDEM_STR("merchant-1"),
+            .types = UINT64_C(1) << IDEM_MESSAGE_PAYMENT_CAPTURED,
+            .generation = 1,
+        },
+    };
+    fixture_rows_begin(rows);
+    assert_int_equal(rows->ops->write_webhook(rows, &write), IDEM_ROWS_OK);
+    fixture_rows_commit(rows);
+    fixture_close(fixture);
+    fixture_open(fixture);
+
+    struct order order = {
+        .principal = "merchant-1",
+        .key = "key-1",
+        .order_no = "order-1",
+        .amount_minor = 100,
+    };
+    call_pay(fixture, &accept, &order);
+    fixture_run_durable(fixture, &accept, 1);
+    call_evidence(fixture, &settle, &accept, IDEM_SOURCE_SEND, IDEM_OUTCOME_SUCCESS);
+    fixture_run_durable(fixture, &settle, 1);
+    struct idem_read *read = fixture_ask(fixture, IDEM_READ_POSTS, "");
+    fixture_read(fixture);
+    assert_int_equal(read->post_count, 1);
+}
+
 static void a_newer_schema_is_refused(void **state)
 {
     struct fixture *fixture = *state;
     fixture_close(fixture);
-    assert_int_equal(outside(fixture, "UPDATE meta SET value = '3' WHERE key = 'schema_version'"),
+    assert_int_equal(outside(fixture, "UPDATE meta SET value = '4' WHERE key = 'schema_version'"),
                      SQLITE_OK);
-    expect_refused(fixture, "has schema version 3 and this idem knows 2");
+    expect_refused(fixture, "has schema version 4 and this idem knows 3");
 }
 
 static void an_older_schema_is_refused_and_the_way_forward_named(void **state)
@@ -710,6 +748,7 @@ int main(void)
         OPEN(another_effect_secret_is_refused),
         OPEN(another_scope_rule_is_refused),
         OPEN(a_refused_opening_counts_no_incarnation),
+        OPEN(a_merchant_is_told_after_a_restart_too),
         OPEN(a_newer_schema_is_refused),
         OPEN(an_older_schema_is_refused_and_the_way_forward_named),
         CLOSED(garbage_is_refused),

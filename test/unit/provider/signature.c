@@ -1,5 +1,5 @@
 /*
- * Signatures of Stripe's events.
+ * Signatures of events over time and body: Stripe's scheme and the bridge protocol's.
  *
  * Goal: what Stripe signs is accepted inside five minutes in both directions, under any of the
  * secrets that are valid; everything else is refused, and says why.
@@ -7,7 +7,9 @@
  * Method: vectors that Stripe's own library made (stripe_vectors.def); vectors of our own, made
  * with openssl(1) and not with the code under test; and every byte of a good one changed.
  */
-#include "provider/stripe.h"
+#include "provider/signature.h"
+
+#include "base/clock.h"
 
 #include "lib/test.h"
 
@@ -29,31 +31,51 @@ static struct idem_digester *digester_make(void)
     return digester;
 }
 
-static enum idem_stripe_signature judge(const char *signature, struct idem_str body, int64_t now_s)
+/* A head of one field, whatever its name is. */
+static struct idem_str field_of(const void *head, struct idem_str name)
+{
+    EXPECT_TEXT(name, "Some-Signature");
+    return idem_str_from(head);
+}
+
+static enum idem_callback_verdict judge_with(const struct idem_str *secrets,
+                                             size_t secret_count,
+                                             const struct idem_callback_in *in,
+                                             int64_t signed_s)
+{
+    struct idem_digester *digester = digester_make();
+    const struct idem_callback_place place = {
+        .digester = digester,
+        .secrets = secrets,
+        .secret_count = secret_count,
+    };
+    int64_t told_s = -7;
+    enum idem_callback_verdict verdict =
+        idem_signature_judge(in, &place, IDEM_STR("Some-Signature"), &told_s);
+    assert_int_equal(told_s, verdict == IDEM_CALLBACK_OK ? signed_s : -7);
+    idem_digester_destroy(digester);
+    return verdict;
+}
+
+static enum idem_callback_verdict judge(const char *signature, struct idem_str body, int64_t now_s)
 {
     static const struct idem_str secrets[] = {
         { .data = "whsec_old", .len = 9 },
         { .data = "whsec_a", .len = 7 },
     };
-    struct idem_digester *digester = digester_make();
-    const struct idem_stripe_event event = {
-        .signature = idem_str_from(signature),
+    const struct idem_callback_in in = {
+        .field = field_of,
+        .head = signature,
         .body = body,
-        .now_s = now_s,
+        .now_us = now_s * IDEM_US_PER_SECOND + IDEM_US_PER_SECOND - 1,
     };
-    int64_t signed_s = -7;
-    enum idem_stripe_signature verdict =
-        idem_stripe_verify(digester, secrets, IDEM_ARRAY_COUNT(secrets), &event, &signed_s);
-    assert_int_equal(signed_s, verdict == IDEM_STRIPE_SIGNATURE_OK ? SIGNED_S : -7);
-    idem_digester_destroy(digester);
-    return verdict;
+    return judge_with(secrets, IDEM_ARRAY_COUNT(secrets), &in, SIGNED_S);
 }
 
-#define OK        IDEM_STRIPE_SIGNATURE_OK
-#define MALFORMED IDEM_STRIPE_SIGNATURE_MALFORMED
-#define FORGED    IDEM_STRIPE_SIGNATURE_FORGED
-#define STALE     IDEM_STRIPE_SIGNATURE_STALE
-#define FUTURE    IDEM_STRIPE_SIGNATURE_FUTURE
+#define OK     IDEM_CALLBACK_OK
+#define FORGED IDEM_CALLBACK_FORGED
+#define STALE  IDEM_CALLBACK_STALE
+#define FUTURE IDEM_CALLBACK_FUTURE
 
 static void a_signature_is_judged_by_the_table(void **state)
 {
@@ -61,7 +83,7 @@ static void a_signature_is_judged_by_the_table(void **state)
     static const struct {
         const char *signature;
         int64_t later_s; /* Our clock behind the signature's time. */
-        enum idem_stripe_signature verdict;
+        enum idem_callback_verdict verdict;
     } rows[] = {
         { "t=1764400000,v1=" WITH_A, 0, OK },
         { "t=1764400000,v1=" WITH_A, 300, OK },
@@ -75,28 +97,28 @@ static void a_signature_is_judged_by_the_table(void **state)
         { "v1=" WITH_A ",t=1764400000", 0, OK },
         { "t=1764400000, v1=" WITH_A ",", 0, OK },
         { "t=1764400000,v1=abc,v1=" WITH_A, 0, OK },
-        { "t=1764400000,v0=" WITH_A, 0, MALFORMED }, /* v0 is no scheme for us. */
+        { "t=1764400000,v0=" WITH_A, 0, FORGED }, /* v0 is no scheme for us. */
         { "t=1764400000,v1=" WITH_B, 0, FORGED },
         { "t=1764400000,v1=" WITH_B, 9999, FORGED }, /* Forged comes before late. */
         { "t=1764400000,v1=" NO_POINT, 0, FORGED },
         { "t=1764400001,v1=" WITH_A, 0, FORGED },
         { "t=01764400000,v1=" WITH_A, 0, FORGED }, /* Not the text that was signed. */
-        { "t=1764400000,t=1764400000,v1=" WITH_A, 0, MALFORMED },
-        { "t=1764400000,v1=" WITH_A ",t=1764400000", 0, MALFORMED },
-        { "t=,v1=" WITH_A, 0, MALFORMED },
-        { "t=-1,v1=" WITH_A, 0, MALFORMED },
-        { "t=99999999999999999999,v1=" WITH_A, 0, MALFORMED },
-        { "v1=" WITH_A, 0, MALFORMED },
-        { "t=1764400000", 0, MALFORMED },
-        { "t=1764400000,v1=" WITH_A "0", 0, MALFORMED },
-        { "t=1764400000,v1=", 0, MALFORMED },
-        { "t=1764400000;v1=" WITH_A, 0, MALFORMED },
-        { WITH_A, 0, MALFORMED },
-        { "", 0, MALFORMED },
+        { "t=1764400000,t=1764400000,v1=" WITH_A, 0, FORGED },
+        { "t=1764400000,v1=" WITH_A ",t=1764400000", 0, FORGED },
+        { "t=,v1=" WITH_A, 0, FORGED },
+        { "t=-1,v1=" WITH_A, 0, FORGED },
+        { "t=99999999999999999999,v1=" WITH_A, 0, FORGED },
+        { "v1=" WITH_A, 0, FORGED },
+        { "t=1764400000", 0, FORGED },
+        { "t=1764400000,v1=" WITH_A "0", 0, FORGED },
+        { "t=1764400000,v1=", 0, FORGED },
+        { "t=1764400000;v1=" WITH_A, 0, FORGED },
+        { WITH_A, 0, FORGED },
+        { "", 0, FORGED },
     };
 
     for (size_t i = 0; i < IDEM_ARRAY_COUNT(rows); i++) {
-        enum idem_stripe_signature verdict =
+        enum idem_callback_verdict verdict =
             judge(rows[i].signature, IDEM_STR(BODY), SIGNED_S + rows[i].later_s);
         if (verdict != rows[i].verdict) {
             print_error("%s %+lld: expected %d, got %d\n", rows[i].signature,
@@ -150,22 +172,17 @@ static const struct vector vectors[] = {
 };
 #undef VECTOR
 
-static enum idem_stripe_signature vector_judge(const struct vector *vector,
+static enum idem_callback_verdict vector_judge(const struct vector *vector,
                                                struct idem_str secret,
                                                int64_t now_s)
 {
-    struct idem_digester *digester = digester_make();
-    const struct idem_stripe_event event = {
-        .signature = idem_str_from(vector->signature),
+    const struct idem_callback_in in = {
+        .field = field_of,
+        .head = vector->signature,
         .body = idem_str_from(vector->body),
-        .now_s = now_s,
+        .now_us = now_s * IDEM_US_PER_SECOND,
     };
-    int64_t signed_s = 0;
-    enum idem_stripe_signature verdict =
-        idem_stripe_verify(digester, &secret, 1, &event, &signed_s);
-    assert_true(verdict != OK || signed_s == vector->signed_s);
-    idem_digester_destroy(digester);
-    return verdict;
+    return judge_with(&secret, 1, &in, vector->signed_s);
 }
 
 static void what_stripes_library_signs_is_accepted(void **state)

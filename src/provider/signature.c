@@ -1,5 +1,5 @@
 /*
- * Signatures of Stripe's events: Stripe-Signature: t=SECONDS,v1=HEX,v1=HEX,v0=HEX
+ * Signatures of events: t=SECONDS,v1=HEX,v1=HEX,v0=HEX
  *
  * v1 is HMAC-SHA-256 of "SECONDS.BODY" under the endpoint's secret. Several of them stand there
  * while the secret is being changed; other schemes (v0) are ignored, or the weakest would count.
@@ -7,9 +7,10 @@
  * valid until then. Here the time must be near in both directions. Every v1 is compared with every
  * secret, each in a time that does not depend on where they differ.
  */
-#include "provider/stripe.h"
+#include "provider/signature.h"
 
 #include "base/bug.h"
+#include "base/clock.h"
 
 #define SIGNATURES_MAX 8 /* More than a change of secrets makes. */
 
@@ -94,32 +95,32 @@ static bool is_signed_with(struct idem_digester *digester,
     return found;
 }
 
-enum idem_stripe_signature idem_stripe_verify(struct idem_digester *digester,
-                                              const struct idem_str *secrets,
-                                              size_t secret_count,
-                                              const struct idem_stripe_event *event,
-                                              int64_t *ret_signed_s)
+enum idem_callback_verdict idem_signature_judge(const struct idem_callback_in *in,
+                                                const struct idem_callback_place *place,
+                                                struct idem_str name,
+                                                int64_t *ret_signed_s)
 {
     struct signature signature = { .has_time = false };
+    int64_t now_s = in->now_us / IDEM_US_PER_SECOND;
     bool found = false;
 
-    IDEM_ASSERT(secret_count > 0);
-    if (!signature_read(event->signature, &signature)) {
-        return IDEM_STRIPE_SIGNATURE_MALFORMED;
+    IDEM_ASSERT(place->secret_count > 0);
+    if (!signature_read(in->field(in->head, name), &signature)) {
+        return IDEM_CALLBACK_FORGED;
     }
-    for (size_t i = 0; i < secret_count; i++) {
-        IDEM_ASSERT(secrets[i].len > 0); /* Anybody can sign with an empty one. */
-        found = is_signed_with(digester, secrets[i], &signature, event->body) || found;
+    for (size_t i = 0; i < place->secret_count; i++) {
+        IDEM_ASSERT(place->secrets[i].len > 0); /* Anybody can sign with an empty one. */
+        found = is_signed_with(place->digester, place->secrets[i], &signature, in->body) || found;
     }
     if (!found) {
-        return IDEM_STRIPE_SIGNATURE_FORGED;
+        return IDEM_CALLBACK_FORGED;
     }
-    if (signature.signed_s < event->now_s - IDEM_STRIPE_TOLERANCE_S) {
-        return IDEM_STRIPE_SIGNATURE_STALE;
+    if (signature.signed_s < now_s - IDEM_SIGNATURE_TOLERANCE_S) {
+        return IDEM_CALLBACK_STALE;
     }
-    if (signature.signed_s > event->now_s + IDEM_STRIPE_TOLERANCE_S) {
-        return IDEM_STRIPE_SIGNATURE_FUTURE;
+    if (signature.signed_s > now_s + IDEM_SIGNATURE_TOLERANCE_S) {
+        return IDEM_CALLBACK_FUTURE;
     }
     *ret_signed_s = signature.signed_s;
-    return IDEM_STRIPE_SIGNATURE_OK;
+    return IDEM_CALLBACK_OK;
 }
