@@ -235,7 +235,7 @@ static void end_say(const struct idem_reconcile *run)
                       (long long)run->settled);
     }
     if (run->book.left > 0) {
-        (void)fprintf(stderr, "idem reconcile: %lld differences are left for a person%s\n",
+        (void)fprintf(stderr, "idem reconcile: %lld left for a person%s\n",
                       (long long)run->book.left, run->options.dry_run ? "" : ": idem cases list");
     }
 }
