@@ -232,7 +232,7 @@ static const struct idem_delivery *delivery_of(const struct sim_disk *disk,
 void sim_audit_post(struct sim_auditor *auditor, const struct idem_post_call *call)
 {
     const struct idem_delivery *delivery = delivery_of(&auditor->world->disk, call);
-    if (delivery == NULL || delivery->attempts == 0) {
+    if (delivery == NULL || idem_uid_is_zero(delivery->token)) {
         sim_violation(auditor, "P1: a message is posted that nobody has taken");
     }
 }

@@ -7,7 +7,8 @@
  *
  * An attempt belongs to the token of its TAKE. Its failure counts only while nobody else has taken
  * the delivery; its success counts always, since the message did arrive. A delivery that comes
- * twice is what the message's id is for.
+ * twice is what the message's id is for. Only what ended is counted as an attempt: a process that
+ * dies again and again must not use up what a merchant has, who did nothing wrong.
  */
 #include "core/decide_internal.h"
 
@@ -142,6 +143,7 @@ static void finish(struct idem_turn *turn, enum idem_delivery_state state)
 {
     struct idem_delivery row = turn->facts->delivery;
     row.state = state;
+    row.attempts += 1;
     row.due_us = 0;
     row.finished_us = turn->command->now_us;
     row.last_status = turn->command->delivery.status;
@@ -158,10 +160,7 @@ static enum idem_problem take(struct idem_turn *turn)
     if (turn->facts->webhook.disabled_us != 0 || !is_pending || !is_free) {
         return IDEM_PROBLEM_STATE_CONFLICT;
     }
-    if (!again) {
-        row.attempts += 1;
-        row.token = turn->command->token;
-    }
+    row.token = turn->command->token;
     row.due_us = turn->command->now_us + turn->command->delivery.pause_us;
     change_delivery(turn, &row);
     return IDEM_PROBLEM_NONE;
@@ -178,6 +177,8 @@ static enum idem_problem failed(struct idem_turn *turn)
         finish(turn, IDEM_DELIVERY_DEAD);
         return IDEM_PROBLEM_NONE;
     }
+    row.attempts += 1;
+    row.token = (struct idem_uid){ .bytes = { 0 } }; /* Running again, it is no failure more. */
     row.due_us = turn->command->now_us + said->pause_us;
     row.last_status = said->status;
     row.last_error = said->error;

@@ -91,9 +91,9 @@ struct idem_delivery {
     int64_t webhook_row;
     struct idem_uid payment_id; /* The message's. */
     enum idem_delivery_state state;
-    uint32_t attempts;     /* Begun; of the last replay on. */
+    uint32_t attempts;     /* Ended, one way or the other; of the last replay on. */
     int64_t due_us;        /* 0: not PENDING. */
-    struct idem_uid token; /* Of whoever began the last attempt. */
+    struct idem_uid token; /* Of the last attempt, unless it failed. */
     uint16_t last_status;  /* HTTP; 0: no answer, or not tried. */
     struct idem_str last_error;
     int64_t created_us;
