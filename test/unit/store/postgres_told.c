@@ -268,7 +268,7 @@ static void one_of_two_instances_takes_a_delivery(void **state)
     fixture_run_durable(&second, &other, 1);
     assert_int_equal(take.outcome.release.problem, IDEM_PROBLEM_NONE);
     assert_int_equal(other.outcome.release.problem, IDEM_PROBLEM_STATE_CONFLICT);
-    assert_int_equal(number("SELECT attempts FROM idem.deliveries"), 1);
+    assert_int_equal(number("SELECT version FROM idem.deliveries"), 2);
     pg_second_close(&second);
 }
 
@@ -343,7 +343,7 @@ static void deliveries_are_locked_in_one_order(void **state)
     PQfinish(stranger);
     letters_reap(fixture);
     pg_expect_answer(letters.batch.answer, "durable");
-    assert_int_equal(number("SELECT count(*) FROM idem.deliveries WHERE attempts = 1"), 2);
+    assert_int_equal(number("SELECT count(*) FROM idem.deliveries WHERE version = 2"), 2);
 }
 
 static void what_is_replayed_meanwhile_is_not_swept_away(void **state)
