@@ -55,7 +55,9 @@ static enum idem_message_type payment_type(const struct idem_payment *from,
     if (moved && to->state == IDEM_PAYMENT_EXPIRED) {
         return IDEM_MESSAGE_PAYMENT_EXPIRED;
     }
-    if (to->released_minor > from->released_minor) { /* All of it, or what was not captured. */
+    /* All of it, or what was not captured; or what had expired is canceled as well. */
+    if (to->released_minor > from->released_minor ||
+        (moved && to->state == IDEM_PAYMENT_CANCELED)) {
         return IDEM_MESSAGE_PAYMENT_CANCELED;
     }
     if (moved && to->state == IDEM_PAYMENT_AUTHORIZED) {

@@ -118,6 +118,12 @@ static void what_is_cancelled_or_expires_is_told(void **state)
     (void)act("d", IDEM_ENDPOINT_PAYMENTS_CAPTURE, "10.00");
     (void)called("s", IDEM_OUTCOME_REVERSED); /* The rest expires while a capture is out. */
     assert_string_equal(told(), "payment.canceled case.opened");
+    scene_paid(&scene, "t", "dedup", IDEM_CAPTURE_MANUAL);
+    (void)act("w", IDEM_ENDPOINT_PAYMENTS_CANCEL, "");
+    (void)called("t", IDEM_OUTCOME_REVERSED); /* It expires while its cancel is out. */
+    assert_string_equal(told(), "payment.expired case.opened");
+    (void)sent("w", IDEM_OUTCOME_SUCCESS);
+    assert_string_equal(told(), "payment.canceled operation.succeeded");
 }
 
 static void a_release_is_told(void **state)
