@@ -33,15 +33,21 @@ static struct idem_str other_currency(struct idem_str currency)
     return other.len > 0 ? other : IDEM_STR("USD");
 }
 
+/*
+ * A wrong one differs in its second character, behind the kind: in idem's ids all bits of it say
+ * whose it is, so that it is nobody's. The last one has bits that do not.
+ */
 static void id_print(struct idem_str id, bool wrong, struct idem_buf *buf)
 {
-    idem_buf_add(buf, IDEM_STR("{\"id\":\""));
-    idem_buf_add(buf, idem_str_slice(id, 0, id.len - 1));
-    char last = id.data[id.len - 1];
+    size_t at = id.len > 1 ? 1 : 0;
+    char other = id.data[at];
     if (wrong) {
-        last = last == 'x' ? 'y' : 'x';
+        other = other == 'x' ? 'y' : 'x';
     }
-    idem_buf_add_char(buf, last);
+    idem_buf_add(buf, IDEM_STR("{\"id\":\""));
+    idem_buf_add(buf, idem_str_slice(id, 0, at));
+    idem_buf_add_char(buf, other);
+    idem_buf_add(buf, idem_str_slice(id, at + 1, id.len - at - 1));
     idem_buf_add_char(buf, '"');
 }
 
