@@ -256,6 +256,9 @@ bool idem_payment_capture_reversed(struct idem_payment *payment, int64_t amount_
         return false;
     }
     payment->captured_minor -= amount_minor;
+    if (payment->released_minor > 0) {
+        payment->released_minor += amount_minor; /* The authorization was given back. */
+    }
     payment->state = state_from_sums(payment);
     idem_payment_check(payment);
     return true;

@@ -418,6 +418,22 @@ static void only_what_was_not_given_back_can_be_taken_back(void **state)
     assert_false(idem_payment_capture_reversed(&payment, 1));
 }
 
+static void a_capture_taken_back_from_what_was_given_back_is_not_captured_again(void **state)
+{
+    (void)state;
+    struct idem_payment payment = payment_in(IDEM_PAYMENT_AUTHORIZED);
+    assert_int_equal(idem_payment_reserve_capture(&payment, 4000, IDEM_PARTIAL_MANY),
+                     IDEM_REFUSAL_NONE);
+    idem_payment_captured(&payment, 4000, IDEM_PARTIAL_MANY);
+    assert_int_equal(idem_payment_reserve_cancel(&payment, IDEM_PARTIAL_MANY), IDEM_REFUSAL_NONE);
+    idem_payment_canceled(&payment);
+    assert_true(idem_payment_capture_reversed(&payment, 4000));
+    assert_int_equal(payment.state, IDEM_PAYMENT_CANCELED);
+    assert_int_equal(idem_payment_capturable(&payment), 0);
+    assert_int_equal(idem_payment_reserve_capture(&payment, 1, IDEM_PARTIAL_MANY),
+                     IDEM_REFUSAL_STATE);
+}
+
 static void a_refund_that_is_taken_back_is_to_be_refunded_again(void **state)
 {
     (void)state;
@@ -513,6 +529,7 @@ int main(void)
         cmocka_unit_test(what_a_capture_holds_does_not_expire),
         cmocka_unit_test(what_expires_while_it_is_cancelled_ends_as_the_cancel_says),
         cmocka_unit_test(only_what_was_not_given_back_can_be_taken_back),
+        cmocka_unit_test(a_capture_taken_back_from_what_was_given_back_is_not_captured_again),
         cmocka_unit_test(a_refund_that_is_taken_back_is_to_be_refunded_again),
         cmocka_unit_test(a_stray_payment_is_known_by_its_number),
         cmocka_unit_test(a_payment_is_shown_with_what_it_has),
