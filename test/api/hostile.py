@@ -1136,7 +1136,7 @@ def idle_flood(idem):
     wanted = 20000
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    count = min(wanted, hard - 800)  # Some are kept for the store, providers and merchants.
+    count = min(wanted, hard - 728)  # 600 for the store and the providers, 128 for merchants.
     idle_s = 8
     with edge(idem, limits={"connections": count + 10},
               timings={"idle_timeout_ms": idle_s * 1000}) as world:
