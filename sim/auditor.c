@@ -545,7 +545,7 @@ struct sums {
     int64_t captured_back; /* Of it, what the provider took back. */
     int64_t refunded;      /* Less what it took back. */
     int64_t captures;      /* Likewise. */
-    bool was_refunded;     /* Or is to be. */
+    int64_t captured_left; /* Of captured_back: a person has it, since no sum could be lowered. */
     bool canceled;
     bool excused;
 };
@@ -565,7 +565,6 @@ static void sums_add(struct sums *sums, const struct sim_effect *effect, const c
     }
     bool is_refund = effect->kind == IDEM_EFFECT_KIND_REFUND;
     sums->refunded += is_refund && !is_back ? moved : 0;
-    sums->was_refunded = sums->was_refunded || is_refund;
     sums->canceled = sums->canceled || effect->kind == IDEM_EFFECT_KIND_CANCEL;
 }
 
@@ -576,13 +575,13 @@ static struct sums sums_of(struct sim_auditor *auditor, const char *payment_id)
     for (; effect != NULL; effect = effect->next) {
         bool is_it = memcmp(effect->id, payment_id, sizeof(effect->id)) == 0;
         bool acts = memcmp(effect->payment_id, payment_id, sizeof(effect->id)) == 0;
-        if (acts && effect->kind == IDEM_EFFECT_KIND_REFUND) {
-            sums.was_refunded = true; /* It held a reservation at least. */
-        }
         if (effect->executions > 0 && (is_it || acts)) {
             const struct sim_book *book = book_of_id(auditor, effect->id);
             sums.excused = sums.excused || book == NULL || book->excused;
             sums_add(&sums, effect, payment_id);
+            bool is_left = effect->reversed_us != 0 && effect->kind != IDEM_EFFECT_KIND_REFUND &&
+                           book != NULL && sim_audit_is_left(auditor, book);
+            sums.captured_left += is_left ? effect->amount_minor : 0;
         }
     }
     return sums;
@@ -732,12 +731,9 @@ static void check_payment(struct sim_auditor *auditor, const struct idem_payment
     if (is_kept || sums.excused || book == NULL || book->excused) {
         return;
     }
-    /* What was taken back is less; where it was given back as well there is no room for that. */
-    int64_t least = sums.captured - sums.captured_back;
-    bool fits = sums.was_refunded
-                    ? payment->captured_minor >= least && payment->captured_minor <= sums.captured
-                    : payment->captured_minor == least;
-    if (!fits || payment->refunded_minor != sums.refunded ||
+    /* What was taken back is less by all of it, or a person has been told that it could not be. */
+    int64_t captured = sums.captured - sums.captured_back + sums.captured_left;
+    if (payment->captured_minor != captured || payment->refunded_minor != sums.refunded ||
         payment->authorized_minor != sums.authorized) {
         sim_violation(
             auditor, "P10: payment of %s: rows have %lld %lld %lld, the ledger %lld %lld %lld",

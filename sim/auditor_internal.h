@@ -26,4 +26,7 @@ void sim_audit_listeners(struct sim_auditor *auditor);
 
 void sim_audit_mail_end(struct sim_auditor *auditor);
 
+/* Its case says that it was taken back while the sums had promised it to somebody. */
+bool sim_audit_is_left(const struct sim_auditor *auditor, const struct sim_book *book);
+
 #endif /* IDEM_SIM_AUDITOR_INTERNAL_H */

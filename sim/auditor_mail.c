@@ -383,6 +383,21 @@ static void check_delivery(struct sim_auditor *auditor, const struct idem_delive
     }
 }
 
+bool sim_audit_is_left(const struct sim_auditor *auditor, const struct sim_book *book)
+{
+    const struct sim_disk *disk = &auditor->world->disk;
+    const struct idem_intent *intent = sim_disk_intent(disk, &book->plan->scope);
+    for (size_t handle = 1; intent != NULL && handle <= disk->rows.cases.count; handle++) {
+        const struct idem_memory_case *found = idem_memory_row(&disk->rows.cases, (int64_t)handle);
+        if (found != NULL && found->intent_row == intent->row &&
+            found->opened.kind == IDEM_CASE_REVERSED &&
+            contains(found->opened.detail, IDEM_STR("the sums do not have it to give"))) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void sim_audit_mail_end(struct sim_auditor *auditor)
 {
     struct sim_world *world = auditor->world;
