@@ -332,7 +332,13 @@ static void closed_unpaid(struct idem_turn *turn)
 static void park_without_room(struct idem_turn *turn)
 {
     struct idem_effect *effect = &turn->intent->effect;
-    idem_turn_park(turn, IDEM_CASE_NO_ROOM, IDEM_STR("done after release, but there is no room"));
+    if (turn->command->evidence.outcome == IDEM_OUTCOME_REVERSED) { /* There is nothing to give. */
+        idem_turn_park(turn, IDEM_CASE_REVERSED,
+                       IDEM_STR("done after release, without room, and taken back since"));
+    } else {
+        idem_turn_park(turn, IDEM_CASE_NO_ROOM,
+                       IDEM_STR("done after release, but there is no room"));
+    }
     if (effect->reference.len == 0) {
         effect->reference = turn->command->evidence.reference;
     }

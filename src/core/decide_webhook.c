@@ -166,12 +166,20 @@ static enum idem_problem take(struct idem_turn *turn)
     return IDEM_PROBLEM_NONE;
 }
 
+/* Nobody else has taken it since, and it has not arrived. */
+static bool is_still_its(const struct idem_turn *turn)
+{
+    const struct idem_delivery *row = &turn->facts->delivery;
+    return row->state == IDEM_DELIVERY_PENDING &&
+           idem_uid_equal(row->token, turn->command->delivery.token);
+}
+
 static enum idem_problem failed(struct idem_turn *turn)
 {
     const struct idem_delivery_change *said = &turn->command->delivery;
     struct idem_delivery row = turn->facts->delivery;
-    if (row.state != IDEM_DELIVERY_PENDING || !idem_uid_equal(row.token, said->token)) {
-        return IDEM_PROBLEM_NONE; /* Somebody else has it, or it has arrived. */
+    if (!is_still_its(turn)) {
+        return IDEM_PROBLEM_NONE;
     }
     if (said->pause_us == 0) {
         finish(turn, IDEM_DELIVERY_DEAD);
@@ -220,7 +228,7 @@ static enum idem_problem say(struct idem_turn *turn)
     case IDEM_DELIVERY_WORD_FAILED:
         return failed(turn);
     case IDEM_DELIVERY_WORD_GONE:
-        if (state == IDEM_DELIVERY_PENDING) {
+        if (is_still_its(turn)) {
             finish(turn, IDEM_DELIVERY_DEAD);
             disable(turn, IDEM_STR("410 Gone"));
         }

@@ -51,10 +51,12 @@ static int64_t now_of(const struct idem_engine *engine)
 
 /* ---- places to wait in ---- */
 
-/* One entry must not take them all while there are others. */
+/* All entries together leave some for what has no place before its facts are read. */
 static size_t deferrals_share(const struct idem_engine *engine)
 {
-    return engine->budgets.count > 1 ? IDEM_DEFERRALS_MAX / 2 : IDEM_DEFERRALS_MAX;
+    size_t count = engine->budgets.count;
+    size_t share = IDEM_DEFERRALS_MAX / (count + 1);
+    return count == 1 ? IDEM_DEFERRALS_MAX : share > 0 ? share : 1;
 }
 
 /* `budget` NULL: it is not known yet. */
@@ -92,12 +94,20 @@ void idem_slot_give_back(struct idem_engine *engine, struct idem_request *reques
     }
 }
 
-/* The intent waits from now on; the live table knows it. */
+/*
+ * The intent waits from now on; the live table knows it. It may wait here already: a worker may read
+ * a claim whose commit was not answered yet, and both are told to wait.
+ */
 static void defer(struct idem_engine *engine,
                   struct idem_deferral *deferral,
                   struct idem_budget *budget,
                   const struct idem_intent *intent)
 {
+    const struct idem_live *known = idem_live_find(engine->live, &intent->scope);
+    if (known != NULL && known->deferred) {
+        deferral_give_back(engine, deferral);
+        return;
+    }
     if (deferral->budget == NULL) {
         budget->deferrals += 1;
     }
@@ -375,6 +385,9 @@ static void waiting_move(struct idem_engine *engine, struct idem_budget *budget)
 void idem_slot_step(struct idem_engine *engine)
 {
     struct idem_budgets *budgets = &engine->budgets;
+    if (engine->reserve_low) { /* What is not claimed yet is not claimed any more. */
+        idem_slot_end_backlog(engine, INT64_MAX);
+    }
     engine->slot_turn += 1; /* Where flights are scarce, each entry is the first one in turn. */
     for (size_t i = 0; i < budgets->count && !engine->draining; i++) {
         struct idem_budget *budget = &budgets->all[(engine->slot_turn + i) % budgets->count];

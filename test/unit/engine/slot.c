@@ -283,7 +283,7 @@ static void what_another_process_sent_while_it_waited_is_asked_about(void **stat
 static void beyond_all_bounds_it_is_unavailable_and_nothing_is_written(void **state)
 {
     (void)state;
-    const size_t places = IDEM_READ_DUE_MAX / 4; /* Of two entries each has half. */
+    const size_t places = IDEM_READ_DUE_MAX / 6; /* Of two entries each has a third. */
     const size_t all = 1 + places + 10;
     bad_limits->sends_max = 1;
     harness.options.requests_max = 40; /* A quarter may wait without a record. */
@@ -319,7 +319,7 @@ static void beyond_all_bounds_it_is_unavailable_and_nothing_is_written(void **st
 static void what_a_request_has_waited_without_a_record_counts(void **state)
 {
     (void)state;
-    const size_t last = 1 + IDEM_READ_DUE_MAX / 4;
+    const size_t last = 1 + IDEM_READ_DUE_MAX / 6;
     bad_limits->sends_max = 1;
     harness.options.requests_max = 40;
     harness.hangs = IDEM_STR("bad");
@@ -340,10 +340,10 @@ static void draining_ends_who_waits_without_a_record(void **state)
     harness.options.requests_max = 40;
     harness.hangs = IDEM_STR("bad");
     harness_start();
-    pay_bad(0, 1 + IDEM_READ_DUE_MAX / 4 + 2);
+    pay_bad(0, 1 + IDEM_READ_DUE_MAX / 6 + 2);
     idem_engine_drain(harness.engine);
     harness_step();
-    EXPECT_REPLY(requests[1 + IDEM_READ_DUE_MAX / 4], "problem unavailable");
+    EXPECT_REPLY(requests[1 + IDEM_READ_DUE_MAX / 6], "problem unavailable");
     EXPECT_REPLY(requests[1], "pending");
     harness_answer(IDEM_OUTCOME_SUCCESS);
     assert_int_equal(harness.sends, 1); /* Nothing new leaves. */
