@@ -86,6 +86,19 @@ static const char *conflict_words(const struct idem_command *command)
            "before deciding anew.";
 }
 
+void idem_admin_refuse_only(struct idem_api *api,
+                            struct idem_admin_visit *visit,
+                            const struct idem_problem_details *details,
+                            const char *what)
+{
+    api->problems[details->problem] += 1;
+    idem_reply_problem_only(&api->reply, details, idem_str_from(what));
+    if (idem_problem_entry(details->problem)->status == 503) {
+        idem_reply_retry_after(&api->reply, SOON_US);
+    }
+    idem_admin_end(api, visit);
+}
+
 /* What the core said no to, in words for whoever resolves and not for whoever pays. */
 static const char *core_words(const struct idem_command *command, enum idem_problem problem)
 {

@@ -181,12 +181,31 @@ void idem_admin_compensate_send(struct idem_api *api, struct idem_admin_visit *v
     idem_engine_submit(api->options.engine, request);
 }
 
+/* What became of giving it back, for whoever compensates. */
+static const char *problem_words(enum idem_problem problem)
+{
+    if (problem == IDEM_PROBLEM_ANSWER_EXPIRED) {
+        return "The payment has a row of its own, and giving it back is over: `effect` says "
+               "whether the money went. The stored answer is forgotten.";
+    }
+    if (problem == IDEM_PROBLEM_KEY_REUSED) {
+        return "The payment has a row of its own, and its merchant has used the key that would "
+               "give it back: look at the payment's operations.";
+    }
+    if (problem == IDEM_PROBLEM_ABANDONED) {
+        return "The payment has a row of its own, and its merchant has given up the key that would "
+               "give it back: look at the payment's operations.";
+    }
+    return "The payment has a row of its own; `effect` says what is known of giving it back. Say "
+           "the same again: it goes on, and gives it back once.";
+}
+
 void idem_admin_request_done(struct idem_api *api, struct idem_admin_visit *visit)
 {
     const struct idem_request *request = &visit->request;
     if (request->reply == IDEM_REPLY_PROBLEM) {
-        idem_admin_refuse(api, visit, request->problem,
-                          "The payment has a row of its own. Ask again: the same refund goes on.");
+        const struct idem_problem_details details = idem_visit_problem(request);
+        idem_admin_refuse_only(api, visit, &details, problem_words(request->problem));
         return;
     }
     const struct idem_intent *intent = &request->outcome.intent;

@@ -23,6 +23,12 @@ void idem_admin_refuse(struct idem_api *api,
                        enum idem_problem problem,
                        const char *what);
 
+/* The same where the problem's own advice would not be true: `what` says all there is to say. */
+void idem_admin_refuse_only(struct idem_api *api,
+                            struct idem_admin_visit *visit,
+                            const struct idem_problem_details *details,
+                            const char *what);
+
 /* A look into the store by the route's id. */
 void idem_admin_read_start(struct idem_api *api,
                            struct idem_admin_visit *visit,

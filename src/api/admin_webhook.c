@@ -211,8 +211,10 @@ void idem_admin_webhook_read(struct idem_api *api, struct idem_admin_visit *visi
         return;
     }
     if (read->answer != IDEM_STORE_DURABLE || read->webhook_count == 0) {
-        idem_admin_refuse(api, visit, IDEM_PROBLEM_UNAVAILABLE,
-                          "It is done, and the store cannot be read now to show it.");
+        const struct idem_problem_details details = { .problem = IDEM_PROBLEM_OUTCOME_UNKNOWN };
+        idem_admin_refuse_only(api, visit, &details,
+                               "It is done, and the store cannot be read now to show it: the same "
+                               "request, later, shows it.");
         return;
     }
     IDEM_ASSERT(idem_uid_equal(read->webhooks[0].id, visit->route.id)); /* No other one's secret. */

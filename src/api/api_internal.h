@@ -196,6 +196,9 @@ void idem_visit_refuse(struct idem_api *api,
                        const struct idem_problem_details *details,
                        struct idem_str what);
 
+/* finish.c: a problem that a request ended with, and what may be told of its intent. */
+struct idem_problem_details idem_visit_problem(const struct idem_request *request);
+
 /* finish.c: a place for a look into the store; false: none is free, or none for this account. */
 bool idem_visit_read_take(struct idem_api *api, struct idem_visit *visit) IDEM_MUST_CHECK;
 void idem_visit_read_start(struct idem_api *api,

@@ -218,7 +218,7 @@ static void abandon_answer(struct idem_api *api,
 }
 
 /* What may be told of the intent beside the problem itself. */
-static struct idem_problem_details problem_details(const struct idem_request *request)
+struct idem_problem_details idem_visit_problem(const struct idem_request *request)
 {
     const struct idem_intent *intent = &request->outcome.intent;
     struct idem_problem_details details = { .problem = request->problem };
@@ -238,7 +238,7 @@ static struct idem_problem_details problem_details(const struct idem_request *re
 static void problem_answer(struct idem_api *api, struct idem_visit *visit)
 {
     const struct idem_request *request = &visit->request;
-    const struct idem_problem_details details = problem_details(request);
+    const struct idem_problem_details details = idem_visit_problem(request);
     idem_api_problem(api, &details, IDEM_STR(""));
     bool later = idem_problem_entry(request->problem)->status == 503 ||
                  request->problem == IDEM_PROBLEM_IN_PROGRESS;

@@ -614,17 +614,19 @@ static void batch_answer(struct idem_api *api)
 /* The worst end of them: all of it may be sent again. */
 static enum idem_problem batch_problem(const struct idem_evidence_batch *batch)
 {
-    enum idem_problem problem = IDEM_PROBLEM_NONE;
+    size_t durable = 0;
     for (size_t i = 0; i < batch->count; i++) {
         enum idem_store_answer answer = batch->items[i].task.item.answer;
         if (answer == IDEM_STORE_UNKNOWN) {
             return IDEM_PROBLEM_OUTCOME_UNKNOWN;
         }
-        if (answer != IDEM_STORE_DURABLE) {
-            problem = IDEM_PROBLEM_UNAVAILABLE;
-        }
+        durable += answer == IDEM_STORE_DURABLE ? 1 : 0;
     }
-    return problem;
+    if (durable == batch->count) {
+        return IDEM_PROBLEM_NONE;
+    }
+    /* Some of it is written: "nothing was recorded" would not be true. */
+    return durable > 0 ? IDEM_PROBLEM_OUTCOME_UNKNOWN : IDEM_PROBLEM_UNAVAILABLE;
 }
 
 /* Asks for the cases of the next effect that has a record; behind the last, answers. */

@@ -46,7 +46,8 @@ struct pages {
     const char *what; /* For whoever waits. */
     int64_t from_us;
     int64_t to_us;
-    int64_t count; /* Lines so far. */
+    int64_t count;   /* Lines so far. */
+    bool is_listing; /* The provider's: its pages say whether they have everything. */
     enum idem_exit (*take)(struct idem_reconcile *run, size_t element);
 };
 
@@ -100,12 +101,25 @@ static bool cursor_read(const struct idem_json *json, char cursor[CURSOR_MAX])
     return true;
 }
 
+/* A page says whether its listing has everything, also one that is empty. */
+static void completeness_take(struct idem_reconcile *run)
+{
+    const struct idem_json *json = &run->session->document;
+    size_t complete = idem_json_member(json, 0, IDEM_STR("complete"));
+    if (complete == 0 || json->tokens[complete].kind != IDEM_JSON_TRUE) {
+        run->lists = LISTS_MADE;
+    }
+}
+
 static enum idem_exit page_take(struct idem_reconcile *run, struct pages *pages)
 {
     const struct idem_json *json = &run->session->document;
     size_t list = idem_json_member(json, 0, IDEM_STR("effects"));
     if (list == 0 || json->tokens[list].kind != IDEM_JSON_ARRAY) {
         return not_ours(run);
+    }
+    if (pages->is_listing) {
+        completeness_take(run);
     }
     enum idem_exit status = IDEM_EXIT_OK;
     size_t element = list + 1;
@@ -225,10 +239,6 @@ static enum idem_exit listed_take(struct idem_reconcile *run, size_t element)
     }
     line.state = IDEM_LINE_SUCCEEDED;
     line.last_us = line.first_us;
-    size_t complete = idem_json_member(json, 0, IDEM_STR("complete"));
-    if (complete == 0 || json->tokens[complete].kind != IDEM_JSON_TRUE) {
-        run->lists = LISTS_MADE;
-    }
     return line_add(run, IDEM_LINE_THERE, &line);
 }
 
@@ -357,6 +367,7 @@ enum idem_exit idem_reconcile_fetch_there(struct idem_reconcile *run)
         .from_us = run->options.from_us,
         .to_us = run->options.to_us,
         .take = listed_take,
+        .is_listing = true,
     };
     run->lists = LISTS_ALL;
     return pages_walk(run, &pages);

@@ -25,6 +25,8 @@ enum idem_exit idem_reconcile_write(struct idem_reconcile *run, const struct ide
 
 /* ---- the request ---- */
 
+#define TOLD_MAX 128 /* The service takes no longer text of an effect. */
+
 static bool is_visible(struct idem_str text)
 {
     for (size_t i = 0; i < text.len; i++) {
@@ -38,7 +40,7 @@ static bool is_visible(struct idem_str text)
 /* What the service would not take is left out: it says more about an effect, not which it is. */
 static void member_add(struct idem_buf *body, const char *name, struct idem_str text)
 {
-    if (is_visible(text)) {
+    if (is_visible(text) && text.len <= TOLD_MAX) {
         idem_buf_printf(body, ",\"%s\":", name);
         idem_json_add_string(body, text);
     }
@@ -96,7 +98,8 @@ static struct idem_str answer_text(const struct idem_json *json, size_t object, 
     size_t index = idem_json_member(json, object, idem_str_from(name));
     bool plain =
         index != 0 && json->tokens[index].kind == IDEM_JSON_STRING && !json->tokens[index].escaped;
-    return plain ? json->tokens[index].raw : IDEM_STR("");
+    struct idem_str text = plain ? json->tokens[index].raw : IDEM_STR("");
+    return text.len <= IDEM_LINE_ID_MAX && is_visible(text) ? text : IDEM_STR("");
 }
 
 static struct idem_str id_of(const struct idem_merge_pair *pair)

@@ -230,7 +230,12 @@ static void url_print(const char *host, uint16_t port, char ret_text[TEXT_MAX])
 static void words_make(const struct idem_schedule *schedule, uint16_t port, struct words *ret_words)
 {
     const struct idem_config_provider *provider = provider_at(schedule, schedule->index);
-    int64_t from_us = schedule->end_us - provider->reconciliation.every_us - OVERLAP_US;
+    int64_t from_us = schedule->end_us - provider->reconciliation.every_us;
+    int64_t done_us = schedule->turns[schedule->index].done_us;
+    if (done_us > 0 && done_us < from_us) { /* Periods that failed come along with this one. */
+        from_us = done_us;
+    }
+    from_us -= OVERLAP_US;
     int64_t grace_s = provider->reconciliation.grace_us / IDEM_US_PER_SECOND;
     (void)snprintf(ret_words->entry, TEXT_MAX, "%s", provider->entry); /* The limit is less. */
     url_print(schedule->options.config->host, port, ret_words->url);
@@ -343,7 +348,9 @@ void idem_schedule_look(struct idem_schedule *schedule, uint16_t port)
 
 void idem_schedule_stop(struct idem_schedule *schedule)
 {
-    if (schedule->running && !schedule->stopped) {
+    /* One that never began, or has ended, has a number that is nobody's or somebody else's. */
+    bool lives = schedule->running && !uv_is_closing((uv_handle_t *)&schedule->process);
+    if (lives && !schedule->stopped) {
         (void)uv_process_kill(&schedule->process, SIGTERM); /* It may have ended already. */
     }
     schedule->stopped = true;

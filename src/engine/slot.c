@@ -95,8 +95,8 @@ void idem_slot_give_back(struct idem_engine *engine, struct idem_request *reques
 }
 
 /*
- * The intent waits from now on; the live table knows it. It may wait here already: a worker may read
- * a claim whose commit was not answered yet, and both are told to wait.
+ * The intent waits from now on; the live table knows it. It may wait here already: a worker may
+ * read a claim whose commit was not answered yet, and both are told to wait.
  */
 static void defer(struct idem_engine *engine,
                   struct idem_deferral *deferral,
