@@ -131,38 +131,10 @@ static enum idem_exit show_run(struct idem_session *session, const struct idem_a
     return status == IDEM_EXIT_OK ? idem_operation_view_print(session) : status;
 }
 
-static enum idem_exit case_post(struct idem_session *session,
-                                const char *id,
-                                const char *verb,
-                                const struct idem_buf *body)
-{
-    char path[PATH_LEN];
-    if (!idem_arguments_id(id)) {
-        return IDEM_EXIT_USAGE;
-    }
-    if (body->full) {
-        (void)fputs("idem: that is more text than the service takes\n", stderr);
-        return IDEM_EXIT_USAGE;
-    }
-    (void)snprintf(path, sizeof(path), "/v1/admin/cases/%s/%s", id, verb); /* It fits. */
-    return idem_session_ask(session, "POST", path, idem_buf_str(body));
-}
-
 static enum idem_exit resolve_run(struct idem_session *session,
                                   const struct idem_arguments *arguments)
 {
-    char memory[IDEM_SESSION_BODY];
-    struct idem_buf body;
-    idem_buf_init(&body, memory, sizeof(memory));
-    if (arguments->word == NULL || !idem_evidence_given(arguments)) {
-        (void)fputs(help, stderr);
-        return IDEM_EXIT_USAGE;
-    }
-    if (!idem_evidence_body(arguments, &body)) {
-        return IDEM_EXIT_USAGE;
-    }
-    enum idem_exit status = case_post(session, arguments->word, "resolve", &body);
-    return status == IDEM_EXIT_OK ? idem_operation_view_print(session) : status;
+    return idem_evidence_resolve(session, arguments, "cases", help);
 }
 
 static enum idem_exit compensation_print(const struct idem_session *session)
@@ -225,7 +197,8 @@ static enum idem_exit compensate_run(struct idem_session *session,
         return IDEM_EXIT_USAGE;
     }
     idem_buf_add_char(&body, '}');
-    enum idem_exit status = case_post(session, arguments->word, "compensate", &body);
+    enum idem_exit status =
+        idem_command_post(session, "cases", arguments->word, "compensate", &body);
     return status == IDEM_EXIT_OK ? compensation_judge(session) : status;
 }
 

@@ -154,3 +154,32 @@ bool idem_path_end(struct idem_buf *path)
     }
     return !path->full;
 }
+
+enum idem_exit idem_command_post(struct idem_session *session,
+                                 const char *things,
+                                 const char *id,
+                                 const char *verb,
+                                 const struct idem_buf *body)
+{
+    char path[256];
+    if (!idem_arguments_id(id)) {
+        return IDEM_EXIT_USAGE;
+    }
+    if (body != NULL && body->full) {
+        (void)fputs("idem: that is more text than the service takes\n", stderr);
+        return IDEM_EXIT_USAGE;
+    }
+    (void)snprintf(path, sizeof(path), "/v1/admin/%s/%s/%s", things, id, verb); /* It fits. */
+    return idem_session_ask(session, "POST", path,
+                            body != NULL ? idem_buf_str(body) : IDEM_STR(""));
+}
+
+enum idem_exit idem_command_said(const struct idem_session *session,
+                                 const char *id,
+                                 const char *what)
+{
+    if (session->json) {
+        return idem_session_print_json(session);
+    }
+    return printf("%s %s\n", id, what) < 0 ? IDEM_EXIT_OTHER : IDEM_EXIT_OK;
+}

@@ -67,4 +67,19 @@ void idem_path_member(struct idem_buf *path, const char *name, const char *value
 /* Ends the path as C text; false: it is longer than any that the service has, and it was said. */
 bool idem_path_end(struct idem_buf *path);
 
+/*
+ * Posts `body` (NULL: none) to /v1/admin/THINGS/ID/VERB. OK: the answer stands in the session.
+ * USAGE: the id is none, or the body is full, and it was said.
+ */
+enum idem_exit idem_command_post(struct idem_session *session,
+                                 const char *things,
+                                 const char *id,
+                                 const char *verb,
+                                 const struct idem_buf *body);
+
+/* "ID WHAT" of what was done, or the answer as JSON. */
+enum idem_exit idem_command_said(const struct idem_session *session,
+                                 const char *id,
+                                 const char *what);
+
 #endif /* IDEM_CLI_COMMAND_H */

@@ -226,13 +226,7 @@ static enum idem_exit revoke_run(struct idem_session *session,
     char path[PATH_MAX_LEN];
     (void)snprintf(path, sizeof(path), "/v1/admin/credentials/%s", arguments->word); /* It fits. */
     enum idem_exit status = idem_session_ask(session, "DELETE", path, IDEM_STR(""));
-    if (status != IDEM_EXIT_OK) {
-        return status;
-    }
-    if (session->json) {
-        return idem_session_print_json(session);
-    }
-    return printf("%s revoked\n", arguments->word) < 0 ? IDEM_EXIT_OTHER : IDEM_EXIT_OK;
+    return status == IDEM_EXIT_OK ? idem_command_said(session, arguments->word, "revoked") : status;
 }
 
 enum idem_exit idem_cli_credential(int argc, char **argv)

@@ -3,6 +3,10 @@
  */
 #include "cli/evidence.h"
 
+#include <stdio.h>
+
+#include "cli/operation_view.h"
+
 #include "base/attr.h"
 
 bool idem_evidence_given(const struct idem_arguments *arguments)
@@ -30,4 +34,23 @@ bool idem_evidence_body(const struct idem_arguments *arguments, struct idem_buf 
     }
     idem_buf_add_char(body, '}');
     return true;
+}
+
+enum idem_exit idem_evidence_resolve(struct idem_session *session,
+                                     const struct idem_arguments *arguments,
+                                     const char *things,
+                                     const char *help)
+{
+    char memory[IDEM_SESSION_BODY];
+    struct idem_buf body;
+    idem_buf_init(&body, memory, sizeof(memory));
+    if (arguments->word == NULL || !idem_evidence_given(arguments)) {
+        (void)fputs(help, stderr);
+        return IDEM_EXIT_USAGE;
+    }
+    if (!idem_evidence_body(arguments, &body)) {
+        return IDEM_EXIT_USAGE;
+    }
+    enum idem_exit status = idem_command_post(session, things, arguments->word, "resolve", &body);
+    return status == IDEM_EXIT_OK ? idem_operation_view_print(session) : status;
 }

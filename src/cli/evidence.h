@@ -44,4 +44,10 @@ bool idem_evidence_given(const struct idem_arguments *arguments);
 /* Makes the body; false: it is not UTF-8, and it was said. */
 bool idem_evidence_body(const struct idem_arguments *arguments, struct idem_buf *body);
 
+/* Posts it to the thing's "resolve", and shows the operation as it stands then. */
+enum idem_exit idem_evidence_resolve(struct idem_session *session,
+                                     const struct idem_arguments *arguments,
+                                     const char *things,
+                                     const char *help);
+
 #endif /* IDEM_CLI_EVIDENCE_H */

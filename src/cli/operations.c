@@ -146,53 +146,18 @@ static enum idem_exit show_run(struct idem_session *session, const struct idem_a
     return status == IDEM_EXIT_OK ? idem_operation_view_print(session) : status;
 }
 
-/* Posts the members to a verb of the operation; OK: its answer stands in the session. */
-static enum idem_exit operation_post(struct idem_session *session,
-                                     const char *id,
-                                     const char *verb,
-                                     const struct idem_buf *body)
-{
-    char path[PATH_MAX_LEN];
-    if (!idem_arguments_id(id)) {
-        return IDEM_EXIT_USAGE;
-    }
-    if (body->full) {
-        (void)fputs("idem: that is more text than the service takes\n", stderr);
-        return IDEM_EXIT_USAGE;
-    }
-    (void)snprintf(path, sizeof(path), "/v1/admin/operations/%s/%s", id, verb); /* It fits. */
-    return idem_session_ask(session, "POST", path, idem_buf_str(body));
-}
-
 static enum idem_exit resolve_run(struct idem_session *session,
                                   const struct idem_arguments *arguments)
 {
-    char memory[IDEM_SESSION_BODY];
-    struct idem_buf body;
-    idem_buf_init(&body, memory, sizeof(memory));
-    if (arguments->word == NULL || !idem_evidence_given(arguments)) {
-        (void)fputs(resolve_help, stderr);
-        return IDEM_EXIT_USAGE;
-    }
-    if (!idem_evidence_body(arguments, &body)) {
-        return IDEM_EXIT_USAGE;
-    }
-    enum idem_exit status = operation_post(session, arguments->word, "resolve", &body);
-    return status == IDEM_EXIT_OK ? idem_operation_view_print(session) : status;
+    return idem_evidence_resolve(session, arguments, "operations", resolve_help);
 }
 
 static enum idem_exit erase_one(struct idem_session *session,
                                 const char *id,
                                 const struct idem_buf *body)
 {
-    enum idem_exit status = operation_post(session, id, "erase", body);
-    if (status != IDEM_EXIT_OK) {
-        return status;
-    }
-    if (session->json) {
-        return idem_session_print_json(session);
-    }
-    return printf("%s erased\n", id) < 0 ? IDEM_EXIT_OTHER : IDEM_EXIT_OK;
+    enum idem_exit status = idem_command_post(session, "operations", id, "erase", body);
+    return status == IDEM_EXIT_OK ? idem_command_said(session, id, "erased") : status;
 }
 
 /* Every operation of a page; its ids are kept first, since erasing asks again. */

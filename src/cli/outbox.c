@@ -107,23 +107,12 @@ static enum idem_exit replay_one(struct idem_session *session,
                                  const char *webhook)
 {
     char memory[IDEM_SESSION_BODY];
-    char path[PATH_LEN];
     struct idem_buf body;
     idem_buf_init(&body, memory, sizeof(memory));
-    message += strncmp(message, "msg_", 4) == 0 ? 4 : 0; /* As its receiver knows it. */
-    if (!idem_arguments_id(message)) {
-        return IDEM_EXIT_USAGE;
-    }
+    message += strncmp(message, "msg_", 4) == 0 ? 4 : 0;     /* As its receiver knows it. */
     idem_buf_printf(&body, "{\"webhook\":\"%s\"}", webhook); /* An id: it fits. */
-    (void)snprintf(path, sizeof(path), "/v1/admin/messages/%s/replay", message); /* Likewise. */
-    enum idem_exit status = idem_session_ask(session, "POST", path, idem_buf_str(&body));
-    if (status != IDEM_EXIT_OK) {
-        return status;
-    }
-    if (session->json) {
-        return idem_session_print_json(session);
-    }
-    return printf("%s pending\n", message) < 0 ? IDEM_EXIT_OTHER : IDEM_EXIT_OK;
+    enum idem_exit status = idem_command_post(session, "messages", message, "replay", &body);
+    return status == IDEM_EXIT_OK ? idem_command_said(session, message, "pending") : status;
 }
 
 /* Every delivery of a page; the messages are kept first, since replaying asks again. */

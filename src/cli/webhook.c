@@ -204,15 +204,13 @@ static enum idem_exit list_run(struct idem_session *session, const struct idem_a
 static enum idem_exit webhook_post(struct idem_session *session,
                                    const char *id,
                                    const char *verb,
-                                   struct idem_str body)
+                                   const struct idem_buf *body)
 {
-    char path[PATH_LEN];
-    if (!idem_arguments_id(id)) {
+    if (id == NULL) {
         (void)fputs(help, stderr);
         return IDEM_EXIT_USAGE;
     }
-    (void)snprintf(path, sizeof(path), "/v1/admin/webhooks/%s/%s", id, verb); /* It fits. */
-    return idem_session_ask(session, "POST", path, body);
+    return idem_command_post(session, "webhooks", id, verb, body);
 }
 
 static enum idem_exit rotate_run(struct idem_session *session,
@@ -231,39 +229,31 @@ static enum idem_exit rotate_run(struct idem_session *session,
         return IDEM_EXIT_USAGE;
     }
     idem_buf_add_char(&body, '}');
-    enum idem_exit status =
-        body.full ? IDEM_EXIT_USAGE
-                  : webhook_post(session, arguments->word, "rotate", idem_buf_str(&body));
+    enum idem_exit status = webhook_post(session, arguments->word, "rotate", &body);
     return status == IDEM_EXIT_OK ? secret_show(session) : status;
-}
-
-static enum idem_exit said(const struct idem_session *session, const char *id, const char *what)
-{
-    if (session->json) {
-        return idem_session_print_json(session);
-    }
-    return printf("%s %s\n", id, what) < 0 ? IDEM_EXIT_OTHER : IDEM_EXIT_OK;
 }
 
 static enum idem_exit disable_run(struct idem_session *session,
                                   const struct idem_arguments *arguments)
 {
-    enum idem_exit status = webhook_post(session, arguments->word, "disable", IDEM_STR(""));
-    return status == IDEM_EXIT_OK ? said(session, arguments->word, "disabled") : status;
+    enum idem_exit status = webhook_post(session, arguments->word, "disable", NULL);
+    return status == IDEM_EXIT_OK ? idem_command_said(session, arguments->word, "disabled")
+                                  : status;
 }
 
 static enum idem_exit enable_run(struct idem_session *session,
                                  const struct idem_arguments *arguments)
 {
-    enum idem_exit status = webhook_post(session, arguments->word, "enable", IDEM_STR(""));
-    return status == IDEM_EXIT_OK ? said(session, arguments->word, "enabled") : status;
+    enum idem_exit status = webhook_post(session, arguments->word, "enable", NULL);
+    return status == IDEM_EXIT_OK ? idem_command_said(session, arguments->word, "enabled") : status;
 }
 
 static enum idem_exit test_run(struct idem_session *session, const struct idem_arguments *arguments)
 {
-    enum idem_exit status = webhook_post(session, arguments->word, "test", IDEM_STR(""));
-    return status == IDEM_EXIT_OK ? said(session, arguments->word, "will be told a test message")
-                                  : status;
+    enum idem_exit status = webhook_post(session, arguments->word, "test", NULL);
+    return status == IDEM_EXIT_OK
+               ? idem_command_said(session, arguments->word, "will be told a test message")
+               : status;
 }
 
 enum idem_exit idem_cli_webhook(int argc, char **argv)
