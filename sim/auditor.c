@@ -550,6 +550,12 @@ struct sums {
     bool excused;
 };
 
+/* From the payer to the merchant, that is; an authorization moves none. */
+static bool moves_money(const struct sim_effect *effect)
+{
+    return effect->kind == IDEM_EFFECT_KIND_CHARGE || effect->kind == IDEM_EFFECT_KIND_CAPTURE;
+}
+
 static void sums_add(struct sums *sums, const struct sim_effect *effect, const char *payment_id)
 {
     int64_t moved = effect->amount_minor;
@@ -558,7 +564,7 @@ static void sums_add(struct sums *sums, const struct sim_effect *effect, const c
         sums->authorized += moved;
     }
     bool is_back = effect->reversed_us != 0;
-    if (effect->kind == IDEM_EFFECT_KIND_CHARGE || effect->kind == IDEM_EFFECT_KIND_CAPTURE) {
+    if (moves_money(effect)) {
         sums->captured += moved;
         sums->captured_back += is_back ? moved : 0;
         sums->captures += is_back ? 0 : 1;
@@ -579,8 +585,8 @@ static struct sums sums_of(struct sim_auditor *auditor, const char *payment_id)
             const struct sim_book *book = book_of_id(auditor, effect->id);
             sums.excused = sums.excused || book == NULL || book->excused;
             sums_add(&sums, effect, payment_id);
-            bool is_left = effect->reversed_us != 0 && effect->kind != IDEM_EFFECT_KIND_REFUND &&
-                           book != NULL && sim_audit_is_left(auditor, book);
+            bool is_left = moves_money(effect) && effect->reversed_us != 0 && book != NULL &&
+                           sim_audit_is_left(auditor, book);
             sums.captured_left += is_left ? effect->amount_minor : 0;
         }
     }

@@ -191,6 +191,13 @@ void pg_server_set_standby(struct pg_server *server, bool standby)
     (void)close(fd);
 }
 
+/* No connection came about, or the server said itself that it ends it (class 57P). */
+static bool is_ending(const PGconn *connection, const PGresult *result)
+{
+    const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+    return state != NULL ? strncmp(state, "57P", 3) == 0 : PQbackendPID(connection) == 0;
+}
+
 /*
  * A server whose backend was killed ends all its connections, a moment after it still said that it
  * was there. What tests say is safe to say again.
@@ -202,7 +209,7 @@ static PGresult *run(struct pg_server *server, const char *sql, PGconn **ret_con
         *ret_connection = PQconnectdb(server->url);
         PQclear(PQexec(*ret_connection, "SET client_min_messages = warning"));
         result = PQexec(*ret_connection, sql);
-        if (PQstatus(*ret_connection) == CONNECTION_OK || waited_ms > START_MS) {
+        if (!is_ending(*ret_connection, result) || waited_ms > START_MS) {
             break;
         }
         PQclear(result);

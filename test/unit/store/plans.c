@@ -49,7 +49,9 @@ static bool scan_is_bounded(const char *line)
         "SCAN CONSTANT ROW", "SCAN states",        "SCAN h",
     };
     for (size_t i = 0; i < IDEM_ARRAY_COUNT(bounded); i++) {
-        if (strstr(line, bounded[i]) != NULL) {
+        const char *found = strstr(line, bounded[i]);
+        const char *behind = found != NULL ? found + strlen(bounded[i]) : NULL;
+        if (behind != NULL && (*behind == '\0' || *behind == ' ')) { /* The whole name. */
             return true;
         }
     }
