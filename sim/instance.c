@@ -20,7 +20,7 @@ static int64_t clock_mono_us(struct idem_clock *base)
 {
     const struct sim_clock *clock = IDEM_CONTAINER_OF(base, struct sim_clock, base);
     int64_t passed_us = clock->world->now_us - clock->born_us;
-    int64_t drift_us = passed_us / SIM_SECOND * clock->drift_ppm;
+    int64_t drift_us = passed_us * clock->drift_ppm / SIM_SECOND; /* Never a step back. */
     return SIM_SECOND + passed_us + drift_us + clock->after_us;
 }
 

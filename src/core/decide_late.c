@@ -9,6 +9,10 @@
  *   it succeeded here, and is listed more than once      duplicate
  *   it succeeded here, and was taken back there since    reversed: the sum becomes less, once
  *
+ * A reversal while a refund is under way finds its money reserved: the case says that the sums do
+ * not have it, and a person counts it, whatever becomes of the refund. An authorization that was
+ * given back has nothing to take: its expiry agrees.
+ *
  * A reversal is the only evidence that changes a sum after the end: the money is not where the sum
  * says it is, and nobody may promise it again. That it was counted shows by its case, which stays
  * with the record when it is decided. It may also end an intent: first as done, and then this.
@@ -97,6 +101,10 @@ static void reversed(struct idem_turn *turn)
     uint32_t kinds = turn->facts->cases_open | turn->facts->cases_decided;
     if (case_of(kinds, IDEM_CASE_REVERSED)) {
         return; /* It is counted already, or a person has seen that it cannot be. */
+    }
+    if (turn->intent->effect.kind == IDEM_EFFECT_KIND_AUTHORIZE &&
+        turn->payment->state == IDEM_PAYMENT_CANCELED) {
+        return; /* Agreed: nothing is held that could be taken. */
     }
     enum idem_payment_state from = turn->payment->state;
     struct idem_str detail =

@@ -168,6 +168,19 @@ static void what_was_refunded_cannot_be_taken_back_as_well(void **state)
     assert_false(scene_intent(&scene, "k")->is_reversed);
 }
 
+static void an_authorization_that_was_cancelled_and_expires_is_no_case(void **state)
+{
+    (void)state;
+    scene_paid(&scene, "p", "dedup", IDEM_CAPTURE_MANUAL);
+    (void)act("c", IDEM_ENDPOINT_PAYMENTS_CANCEL, "");
+    (void)learn("c", IDEM_SOURCE_SEND, IDEM_OUTCOME_SUCCESS);
+    assert_int_equal(scene_payment(&scene, "p")->state, IDEM_PAYMENT_CANCELED);
+    (void)called("p", IDEM_OUTCOME_REVERSED);
+    (void)learn("p", IDEM_SOURCE_LISTING, IDEM_OUTCOME_REVERSED);
+    assert_int_equal(scene_payment(&scene, "p")->state, IDEM_PAYMENT_CANCELED);
+    assert_int_equal(scene_intent(&scene, "p")->case_count, 0);
+}
+
 static void a_capture_that_is_taken_back_leaves_the_rest_as_it_was(void **state)
 {
     (void)state;
@@ -412,6 +425,7 @@ int main(void)
         SCENE_TEST(an_event_against_an_open_case_stands_in_the_history_and_a_listing_does_not),
         SCENE_TEST(a_reversal_counts_once_whoever_says_it_and_after_a_decision_too),
         SCENE_TEST(what_was_refunded_cannot_be_taken_back_as_well),
+        SCENE_TEST(an_authorization_that_was_cancelled_and_expires_is_no_case),
         SCENE_TEST(a_capture_that_is_taken_back_leaves_the_rest_as_it_was),
         SCENE_TEST(the_rest_of_an_authorization_expires),
         SCENE_TEST(a_cancel_cannot_be_taken_back),
