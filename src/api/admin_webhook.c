@@ -12,6 +12,8 @@
  */
 #include "api/admin_internal.h"
 
+#include <string.h>
+
 #include "api/mail_view.h"
 #include "api/query.h"
 #include "base/bug.h"
@@ -191,9 +193,11 @@ static void webhook_answer(struct idem_api *api,
         idem_webhook_secret(api->digester, api->options.effect_secret, webhook, webhook->generation,
                             &digest);
         idem_webhook_secret_print(&digest, &secret);
+        explicit_bzero(&digest, sizeof(digest));
     }
     idem_mail_webhook_print(webhook, idem_buf_str(&secret),
                             idem_admin_answer_begin(api, STATUS_OK));
+    explicit_bzero(text, sizeof(text));
     idem_admin_end(api, visit);
 }
 

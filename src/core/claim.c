@@ -31,8 +31,7 @@ struct idem_str idem_claim_effect_id(struct idem_turn *turn, enum idem_effect_ki
     size_t from = scratch->len;
     idem_buf_add_char(scratch, idem_effect_kind_letter(kind));
     idem_buf_add(scratch, turn->command->accept.effect_id_tail);
-    IDEM_ASSERT(!scratch->full);
-    struct idem_str id = idem_str_slice(idem_buf_str(scratch), from, scratch->len - from);
+    struct idem_str id = idem_turn_text_since(turn, from);
     IDEM_ASSERT(id.len == IDEM_EFFECT_ID_LEN);
     return id;
 }

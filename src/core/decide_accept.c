@@ -9,7 +9,8 @@
  *      forgotten, that is said.
  *   3. No record: in an old copy absence proves nothing, so nothing is claimed; later, what the
  *      provider listed is settled from that (decide_stub.c). A request older than our memory is
- *      refused, since absence proves nothing about it either.
+ *      refused, since absence proves nothing about it either. So is an order number of a case's: a
+ *      record of one, made before they were kept apart, still replays.
  *   4. What the facts refuse (order number taken, state, sums) is the intent's final answer and is
  *      stored, so that a delayed copy can never run later.
  *   5. Otherwise rows, reservation, encoded request and grant stand in one decision (P1, P11).
@@ -72,8 +73,7 @@ static void encode_request(struct idem_turn *turn, const struct idem_provider_ru
         .payment_reference = is_payment ? no_text : turn->payment->reference,
     };
     provider->encode(&order, scratch);
-    IDEM_ASSERT(!scratch->full);
-    turn->intent->effect.request = idem_str_slice(idem_buf_str(scratch), from, scratch->len - from);
+    turn->intent->effect.request = idem_turn_text_since(turn, from);
     IDEM_ASSERT(turn->intent->effect.request.len <= IDEM_REQUEST_MAX);
 }
 
@@ -142,11 +142,24 @@ static bool order_is_taken(const struct idem_turn *turn)
     return facts->order_holder.row != 0 || facts->order_stub.row != 0;
 }
 
+/* That of a payment which a case has made. */
+static bool order_no_is_of_case(struct idem_str order_no)
+{
+    const struct idem_str prefix = IDEM_STR(IDEM_STRAY_PREFIX);
+    struct idem_uid id;
+    return idem_str_starts(order_no, prefix) &&
+           idem_uid_parse(idem_str_slice(order_no, prefix.len, order_no.len), &id);
+}
+
 static void create_payment(struct idem_turn *turn)
 {
     const struct idem_accept *accept = &turn->command->accept;
     const struct idem_provider_rules *provider = idem_rules_provider(turn->rules, accept->entry);
-    IDEM_ASSERT(provider != NULL); /* The edge knows the same list. */
+    IDEM_ASSERT(provider != NULL);               /* The edge knows the same list. */
+    if (order_no_is_of_case(accept->order_no)) { /* No such request is recorded any more. */
+        idem_turn_reply(turn, IDEM_PROBLEM_BODY_INVALID, false);
+        return;
+    }
     idem_claim_begin_intent(turn);
     if (order_is_taken(turn)) {
         refuse(turn, IDEM_PROBLEM_ORDER_EXISTS);

@@ -29,12 +29,6 @@ static void refuse(struct idem_turn *turn, enum idem_problem problem)
     idem_turn_reply(turn, problem, false);
 }
 
-static struct idem_str text_since(const struct idem_buf *scratch, size_t from)
-{
-    IDEM_ASSERT(!scratch->full);
-    return idem_str_slice(idem_buf_str(scratch), from, scratch->len - from);
-}
-
 /* "succeeded: seen in the provider's console" */
 static struct idem_str verdict_text(struct idem_turn *turn)
 {
@@ -44,7 +38,7 @@ static struct idem_str verdict_text(struct idem_turn *turn)
     idem_buf_add(scratch, idem_str_from(idem_verdict_name(resolve->verdict)));
     idem_buf_add(scratch, IDEM_STR(": "));
     idem_buf_add(scratch, resolve->reason);
-    return text_since(scratch, from);
+    return idem_turn_text_since(turn, from);
 }
 
 /* The history says who, what and why, and what was open is decided. */
@@ -58,7 +52,7 @@ static void put_on_record(struct idem_turn *turn)
     idem_buf_add(scratch, IDEM_STR(": "));
     idem_buf_add(scratch, verdict);
     idem_turn_write_intent(turn);
-    idem_turn_event(turn, IDEM_EVENT_RESOLVED, text_since(scratch, from));
+    idem_turn_event(turn, IDEM_EVENT_RESOLVED, idem_turn_text_since(turn, from));
     idem_turn_decide_cases(turn, by, verdict);
     idem_turn_reply(turn, IDEM_PROBLEM_NONE, false);
 }
@@ -104,7 +98,7 @@ static void begin_stray_payment(struct idem_turn *turn)
     idem_uid_print(turn->command->resolve.case_id, scratch);
     idem_turn_renew_payment(turn);
     turn->payment->id = turn->command->resolve.case_id;
-    turn->payment->order_no = text_since(scratch, from);
+    turn->payment->order_no = idem_turn_text_since(turn, from);
     turn->intent->payment_id = turn->payment->id;
     turn->intent->payment_row = turn->facts->intent.payment_row; /* Until the new one is put in. */
 }

@@ -186,6 +186,7 @@ struct idem_decision {
     struct idem_webhook_write webhook;
     struct idem_delivery_write delivery;
     struct idem_mark mark; /* kind NONE: none. */
+    bool sweep_more;       /* SWEPT: the store's word when it is done. There may be more. */
     struct idem_release release;
 
     /* Text that the decision made: rendered answers, encoded requests. Rows borrow from it. */

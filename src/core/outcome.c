@@ -37,6 +37,7 @@ void idem_outcome_take(struct idem_outcome *outcome, const struct idem_decision 
     outcome->intent = decision->intent.row;
     outcome->opened = decision->opened.kind;
     outcome->to_post = decision->message_count > 0 || is_replay(&decision->delivery);
+    outcome->sweep_more = decision->sweep_more;
     outcome->parked = false;
     for (size_t i = 0; i < decision->event_count; i++) {
         outcome->parked = outcome->parked || decision->events[i].kind == IDEM_EVENT_PARKED;
@@ -52,5 +53,6 @@ void idem_outcome_copy(struct idem_outcome *outcome, const struct idem_outcome *
     outcome->parked = from->parked;
     outcome->opened = from->opened;
     outcome->to_post = from->to_post;
+    outcome->sweep_more = from->sweep_more;
     keep_text(outcome);
 }

@@ -22,6 +22,7 @@ struct idem_outcome {
     bool parked;                /* By this command. */
     enum idem_case_kind opened; /* Likewise; NONE: no case. */
     bool to_post;               /* Likewise: messages, or a delivery that is replayed. */
+    bool sweep_more;            /* It forgot as much as may go at a time: there may be more. */
     struct idem_buf kept;
     char memory[IDEM_OUTCOME_MEMORY_MAX];
 };

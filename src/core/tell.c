@@ -9,12 +9,6 @@
 #include "base/bug.h"
 #include "base/json.h"
 
-static struct idem_str text_since(const struct idem_buf *scratch, size_t from)
-{
-    IDEM_ASSERT(!scratch->full);
-    return idem_str_slice(idem_buf_str(scratch), from, scratch->len - from);
-}
-
 /* In the order of `payment_id`. What a listing has moved is told without an intent. */
 static void tell(struct idem_turn *turn,
                  enum idem_message_type type,
@@ -70,12 +64,13 @@ static enum idem_message_type payment_type(const struct idem_payment *from,
 }
 
 /* The text of a resource ends with a line end, which stands inside an object here. */
-static struct idem_str resource_end(struct idem_buf *scratch, size_t from)
+static struct idem_str resource_end(struct idem_turn *turn, size_t from)
 {
+    struct idem_buf *scratch = &turn->decision->scratch;
     IDEM_ASSERT(scratch->len > from);
     scratch->len -= 1;
     idem_buf_add_char(scratch, '}');
-    return text_since(scratch, from);
+    return idem_turn_text_since(turn, from);
 }
 
 static void tell_payment(struct idem_turn *turn)
@@ -91,7 +86,7 @@ static void tell_payment(struct idem_turn *turn)
     size_t from = scratch->len;
     idem_buf_add(scratch, IDEM_STR("{\"payment\":"));
     idem_payment_print(turn->payment, scratch);
-    tell(turn, type, turn->payment->id, resource_end(scratch, from));
+    tell(turn, type, turn->payment->id, resource_end(turn, from));
 }
 
 static void tell_refund(struct idem_turn *turn)
@@ -109,7 +104,7 @@ static void tell_refund(struct idem_turn *turn)
     tell(turn,
          state == IDEM_REFUND_SUCCEEDED ? IDEM_MESSAGE_REFUND_SUCCEEDED
                                         : IDEM_MESSAGE_REFUND_FAILED,
-         turn->refund->payment_id, resource_end(scratch, from));
+         turn->refund->payment_id, resource_end(turn, from));
 }
 
 static void add_link(struct idem_buf *buf, const char *path, struct idem_uid id)
@@ -160,7 +155,7 @@ static void tell_operation(struct idem_turn *turn)
     size_t from = scratch->len;
     operation_begin(turn, scratch);
     idem_buf_add_char(scratch, '}');
-    tell(turn, types[state], turn->intent->payment_id, text_since(scratch, from));
+    tell(turn, types[state], turn->intent->payment_id, idem_turn_text_since(turn, from));
 }
 
 static void tell_cases(struct idem_turn *turn)
@@ -173,7 +168,8 @@ static void tell_cases(struct idem_turn *turn)
         size_t from = scratch->len;
         operation_begin(turn, scratch);
         idem_buf_add_char(scratch, '}');
-        tell(turn, IDEM_MESSAGE_CASE_DECIDED, turn->intent->payment_id, text_since(scratch, from));
+        tell(turn, IDEM_MESSAGE_CASE_DECIDED, turn->intent->payment_id,
+             idem_turn_text_since(turn, from));
     }
     if (opened->kind != IDEM_CASE_NONE) {
         size_t from = scratch->len;
@@ -184,7 +180,8 @@ static void tell_cases(struct idem_turn *turn)
         idem_buf_add(scratch, IDEM_STR("\",\"detail\":"));
         idem_json_add_string(scratch, opened->detail);
         idem_buf_add(scratch, IDEM_STR("}}"));
-        tell(turn, IDEM_MESSAGE_CASE_OPENED, turn->intent->payment_id, text_since(scratch, from));
+        tell(turn, IDEM_MESSAGE_CASE_OPENED, turn->intent->payment_id,
+             idem_turn_text_since(turn, from));
     }
 }
 

@@ -238,6 +238,13 @@ void idem_turn_finish(struct idem_turn *turn,
     idem_turn_reply(turn, IDEM_PROBLEM_NONE, false);
 }
 
+struct idem_str idem_turn_text_since(const struct idem_turn *turn, size_t from)
+{
+    const struct idem_buf *scratch = &turn->decision->scratch;
+    IDEM_ASSERT(!scratch->full);
+    return idem_str_slice(idem_buf_str(scratch), from, scratch->len - from);
+}
+
 void idem_turn_reply(struct idem_turn *turn, enum idem_problem problem, bool replayed)
 {
     turn->decision->release = (struct idem_release){

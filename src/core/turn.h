@@ -75,6 +75,9 @@ void idem_turn_finish(struct idem_turn *turn,
                       enum idem_problem problem,
                       struct idem_answer answer);
 
+/* What was added to the decision's scratch since it had `from` bytes; all of it fitted. */
+struct idem_str idem_turn_text_since(const struct idem_turn *turn, size_t from);
+
 /* Releases a reply: the intent's stored answer, or `problem` if it is not NONE. */
 void idem_turn_reply(struct idem_turn *turn, enum idem_problem problem, bool replayed);
 

@@ -2,14 +2,18 @@
  *             unknown_min and unknown_percent of what ended in the window
  *   CLOSED ------------------------------------------------------------------> OPEN
  *      ^                                                                     ^   | open_us
- *      |  `probes` answers                              one silence          |   v
+ *      |  `probes` answers, or no probe for window_us   one silence          |   v
  *      +--------------------------------- HALF_OPEN ------------------------+<--+
+ *
+ * Whoever waits is a probe at once when it is half-open. If there was none for a whole window, then
+ * nothing piles up and what did has left the window. Without that a provider without traffic would
+ * stay half-open for ever, and with it what does not know yet whether it leads there.
  *
  * An outcome speaks of the time when its send left. What left before the present state began says
  * nothing about it: a send that hangs for a minute and ends unknown behind the reopening would
  * otherwise open it again, and again.
  *
- * The way from OPEN to HALF_OPEN is taken by whoever asks first when its time has come.
+ * The ways that time takes are taken by whoever asks first when it has come.
  */
 #include "engine/breaker.h"
 
@@ -24,6 +28,7 @@ static void enter(struct idem_breaker *breaker, enum idem_breaker_state state, i
 {
     breaker->state = state;
     breaker->since_us = now_us;
+    breaker->tried_us = now_us;
     breaker->successes = 0;
     for (size_t i = 0; i < IDEM_BREAKER_PARTS; i++) {
         breaker->parts[i] = (struct idem_breaker_part){ .ended = 0 };
@@ -46,13 +51,25 @@ void idem_breaker_init(struct idem_breaker *breaker,
 enum idem_breaker_state idem_breaker_state(const struct idem_breaker *breaker, int64_t now_us)
 {
     bool is_over = now_us - breaker->since_us >= breaker->rules.open_us;
-    return breaker->state == IDEM_BREAKER_OPEN && is_over ? IDEM_BREAKER_HALF_OPEN : breaker->state;
+    bool is_quiet = breaker->probes == 0 && now_us - breaker->tried_us >= breaker->rules.window_us;
+    switch (breaker->state) {
+    case IDEM_BREAKER_CLOSED:
+        return IDEM_BREAKER_CLOSED;
+    case IDEM_BREAKER_HALF_OPEN:
+        return is_quiet ? IDEM_BREAKER_CLOSED : IDEM_BREAKER_HALF_OPEN;
+    case IDEM_BREAKER_OPEN:
+        return is_over ? IDEM_BREAKER_HALF_OPEN : IDEM_BREAKER_OPEN;
+    case IDEM_BREAKER_COUNT:
+        break;
+    }
+    IDEM_UNREACHABLE();
 }
 
 bool idem_breaker_lets(struct idem_breaker *breaker, int64_t now_us)
 {
-    if (idem_breaker_state(breaker, now_us) != breaker->state) {
-        enter(breaker, IDEM_BREAKER_HALF_OPEN, now_us);
+    enum idem_breaker_state state = idem_breaker_state(breaker, now_us);
+    if (state != breaker->state) {
+        enter(breaker, state, now_us);
     }
     switch (breaker->state) {
     case IDEM_BREAKER_CLOSED:
@@ -67,19 +84,21 @@ bool idem_breaker_lets(struct idem_breaker *breaker, int64_t now_us)
     IDEM_UNREACHABLE();
 }
 
-bool idem_breaker_go(struct idem_breaker *breaker)
+bool idem_breaker_go(struct idem_breaker *breaker, int64_t now_us)
 {
     if (breaker->state != IDEM_BREAKER_HALF_OPEN) {
         return false;
     }
     breaker->probes += 1;
+    breaker->tried_us = now_us;
     return true;
 }
 
-void idem_breaker_probe_over(struct idem_breaker *breaker)
+void idem_breaker_probe_over(struct idem_breaker *breaker, int64_t now_us)
 {
     IDEM_ASSERT(breaker->probes > 0);
     breaker->probes -= 1;
+    breaker->tried_us = now_us;
 }
 
 /* The part of the window that is now; those that have left it begin anew. */

@@ -4,8 +4,8 @@
  * A send whose outcome is unknown may have moved money, and each one costs questions or a person.
  * While they pile up, more of them help nobody: the breaker opens and no first send goes there.
  * After a pause a few are let through; if they are answered it closes, and one silence opens it
- * again. What brings certainty about earlier sends (questions, closes, second sends of recovery)
- * never asks here.
+ * again. Where nothing wants to go there it closes as well, after a while. What brings certainty
+ * about earlier sends (questions, closes, second sends of recovery) never asks here.
  *
  * Pure: monotonic time and outcomes in, a yes or no out. The diagram is in breaker.c.
  */
@@ -37,6 +37,7 @@ struct idem_breaker {
     struct idem_breaker_rules rules;
     enum idem_breaker_state state;
     int64_t since_us; /* When it came into its state. */
+    int64_t tried_us; /* Half-open: when that was, or a probe last left or came back. */
     struct idem_breaker_part parts[IDEM_BREAKER_PARTS];
     int64_t part_no;    /* Of the newest part: time by parts. */
     uint32_t probes;    /* Let through half-open, and not back yet. */
@@ -52,8 +53,8 @@ void idem_breaker_init(struct idem_breaker *breaker,
 bool idem_breaker_lets(struct idem_breaker *breaker, int64_t now_us);
 
 /* One goes that was let. True: as a probe, which must come back by idem_breaker_probe_over(). */
-bool idem_breaker_go(struct idem_breaker *breaker);
-void idem_breaker_probe_over(struct idem_breaker *breaker);
+bool idem_breaker_go(struct idem_breaker *breaker, int64_t now_us);
+void idem_breaker_probe_over(struct idem_breaker *breaker, int64_t now_us);
 
 /* A send that left at `left_us` has ended: with an answer, or its outcome is not known. */
 void idem_breaker_heard(struct idem_breaker *breaker,

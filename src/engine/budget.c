@@ -24,11 +24,12 @@ enum idem_err idem_budgets_init(struct idem_budgets *budgets,
                                 const struct idem_rules *rules,
                                 int64_t now_us)
 {
-    *budgets = (struct idem_budgets){ .rules = rules, .count = rules->provider_count };
+    *budgets = (struct idem_budgets){ .rules = rules };
     budgets->all = calloc(rules->provider_count + 1, sizeof(*budgets->all));
     if (budgets->all == NULL) {
         return IDEM_E_SYSTEM;
     }
+    budgets->count = rules->provider_count;
     for (size_t i = 0; i < budgets->count; i++) {
         struct idem_budget *budget = &budgets->all[i];
         budget->limits = rules->providers[i].limits;
@@ -125,10 +126,10 @@ static void count(struct idem_ticket *ticket, int64_t now_us)
     budget->recoveries += ticket->by_worker ? 1 : 0;
     budget->recovery_sends += ticket->by_worker && ticket->use != IDEM_USE_ASK ? 1 : 0;
     idem_bucket_take(&budget->bucket, now_us);
-    ticket->is_probe = ticket->use == IDEM_USE_FIRST && idem_breaker_go(&budget->breaker);
+    ticket->is_probe = ticket->use == IDEM_USE_FIRST && idem_breaker_go(&budget->breaker, now_us);
 }
 
-static void uncount(struct idem_budgets *budgets, struct idem_ticket *ticket)
+static void uncount(struct idem_budgets *budgets, struct idem_ticket *ticket, int64_t now_us)
 {
     struct idem_budget *budget = ticket->budget;
     if (budget == NULL) {
@@ -140,7 +141,7 @@ static void uncount(struct idem_budgets *budgets, struct idem_ticket *ticket)
         budget->recovery_sends -= ticket->by_worker && ticket->use != IDEM_USE_ASK ? 1 : 0;
     }
     if (ticket->is_probe) {
-        idem_breaker_probe_over(&budget->breaker);
+        idem_breaker_probe_over(&budget->breaker, now_us);
     }
     *ticket = (struct idem_ticket){ .use = IDEM_USE_NONE };
 }
@@ -170,12 +171,12 @@ void idem_budgets_place(struct idem_budgets *budgets,
 {
     IDEM_ASSERT(ticket->use == IDEM_USE_FIRST && ticket->budget == NULL);
     IDEM_ASSERT(wanted.budget != NULL);
-    uncount(budgets, ticket);
+    uncount(budgets, ticket, now_us);
     count(&wanted, now_us);
     *ticket = wanted;
 }
 
-void idem_budgets_return(struct idem_budgets *budgets, struct idem_ticket *ticket)
+void idem_budgets_return(struct idem_budgets *budgets, struct idem_ticket *ticket, int64_t now_us)
 {
     if (ticket->use == IDEM_USE_NONE) {
         return;
@@ -183,7 +184,7 @@ void idem_budgets_return(struct idem_budgets *budgets, struct idem_ticket *ticke
     if (ticket->budget != NULL) {
         idem_bucket_put_back(&ticket->budget->bucket);
     }
-    uncount(budgets, ticket);
+    uncount(budgets, ticket, now_us);
 }
 
 /* How long the provider wishes to be left alone, or is anyway; 0: not at all. */
@@ -236,7 +237,7 @@ void idem_budgets_over(struct idem_budgets *budgets,
                            now_us);
     }
     pause_as_wished(budget, evidence, now_us);
-    uncount(budgets, ticket);
+    uncount(budgets, ticket, now_us);
 }
 
 int64_t idem_budget_next_us(const struct idem_budget *budget, int64_t now_us)

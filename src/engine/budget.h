@@ -12,7 +12,9 @@
  *   ASK     a question or a close: by workers, every place of theirs.
  *
  * Which entry a command leads to is known only from its facts, for some. Such a one takes a FIRST
- * ticket without a place: as much as one place at every entry, until it is placed.
+ * ticket without a place: as much as one place at every entry, until it is placed. Where one entry
+ * has none to give, it gets no ticket; it must be claimed first, by one commit more, and then only
+ * its own entry counts.
  *
  * Pure: monotonic time in, a ticket out. Threads: one.
  */
@@ -96,7 +98,7 @@ void idem_budgets_place(struct idem_budgets *budgets,
                         int64_t now_us);
 
 /* Nothing left under it. A ticket that is none is left alone; afterwards it is none. */
-void idem_budgets_return(struct idem_budgets *budgets, struct idem_ticket *ticket);
+void idem_budgets_return(struct idem_budgets *budgets, struct idem_ticket *ticket, int64_t now_us);
 
 /* The call that left under it at `left_us` ended like this. */
 void idem_budgets_over(struct idem_budgets *budgets,

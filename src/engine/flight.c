@@ -50,7 +50,8 @@ void idem_flight_give_back(struct idem_engine *engine, struct idem_flight *fligh
         idem_live_drop(engine->live, &flight->scope);
     }
     not_refused(engine, flight);
-    idem_budgets_return(&engine->budgets, &flight->ticket);
+    idem_budgets_return(&engine->budgets, &flight->ticket,
+                        idem_clock_mono_us(engine->options.clock));
     flight->state = IDEM_FLIGHT_FREE;
     flight->scope = (struct idem_scope){ .bytes = { 0 } };
     /* In front: so many are ever touched as were in use at once. Likewise in ports. */
@@ -123,7 +124,8 @@ static enum idem_call_kind call_kind(enum idem_release_kind kind)
  */
 static void call_refused(struct idem_engine *engine, struct idem_flight *flight, int64_t pause_us)
 {
-    idem_budgets_return(&engine->budgets, &flight->ticket);
+    idem_budgets_return(&engine->budgets, &flight->ticket,
+                        idem_clock_mono_us(engine->options.clock));
     const struct idem_effect *effect = &flight->outcome.intent.effect;
     struct idem_buf kept;
     idem_buf_init(&kept, flight->call.memory, sizeof(flight->call.memory));

@@ -154,7 +154,7 @@ static bool place_take(struct idem_engine *engine, struct idem_request *request)
     }
     struct idem_flight *flight = idem_flight_take(engine, false);
     if (flight == NULL) {
-        idem_budgets_return(&engine->budgets, &ticket);
+        idem_budgets_return(&engine->budgets, &ticket, now_of(engine));
         return true;
     }
     flight->ticket = ticket;
@@ -336,7 +336,7 @@ bool idem_slot_use(struct idem_engine *engine, struct idem_flight *flight, int64
         .by_worker = flight->is_recovery,
     };
     if (wanted.budget == NULL) { /* Only a port of its own mind calls there. */
-        idem_budgets_return(&engine->budgets, ticket);
+        idem_budgets_return(&engine->budgets, ticket, now_us);
         return true;
     }
     if (ticket->use == IDEM_USE_FIRST && ticket->budget == NULL) {
@@ -346,7 +346,7 @@ bool idem_slot_use(struct idem_engine *engine, struct idem_flight *flight, int64
     if (ticket->use == wanted.use && ticket->budget == wanted.budget) {
         return true;
     }
-    idem_budgets_return(&engine->budgets, ticket); /* It was for something else. */
+    idem_budgets_return(&engine->budgets, ticket, now_us); /* It was for something else. */
     if (idem_budgets_take(&engine->budgets, wanted, now_us, ticket)) {
         return true;
     }

@@ -47,15 +47,10 @@ static struct http_post *http_post_from(struct idem_post_port *port)
     return IDEM_CONTAINER_OF(port, struct http_post, port);
 }
 
-static bool starts_with(struct idem_str url, struct idem_str scheme)
-{
-    return idem_str_equal_nocase(idem_str_slice(url, 0, scheme.len), scheme);
-}
-
 static bool may_be_posted_to(const struct http_post *http, struct idem_str url)
 {
-    return starts_with(url, IDEM_STR("https://")) ||
-           (http->allow_http && starts_with(url, IDEM_STR("http://")));
+    return idem_str_starts(url, IDEM_STR("https://")) ||
+           (http->allow_http && idem_str_starts(url, IDEM_STR("http://")));
 }
 
 static void head_build(const struct http_post *http, struct carrier *carrier, struct idem_buf *text)

@@ -33,6 +33,7 @@
 #define AGAIN_EVERY_US   IDEM_US_PER_SECOND /* What the store refused. */
 #define REFUSED_PAUSE_US (100 * IDEM_US_PER_MS)
 #define SWEEP_EVERY_US   (5 * IDEM_US_PER_SECOND)
+#define SWEEP_PAUSE_US   (20 * IDEM_US_PER_MS) /* While there is more. */
 #define NOT_AFTER_US     (IDEM_OUTBOX_LEASE_US / 2)
 #define STATUS_GONE      410
 
@@ -451,8 +452,8 @@ static void take_read(struct idem_outbox *outbox)
 /* ---- forgetting ---- */
 
 /*
- * Some at a time: at most IDEM_ROWS_SWEEP_MAX, so fifty a second. A sweep that finds nothing writes
- * nothing.
+ * Some at a time: at most IDEM_ROWS_SWEEP_MAX of a kind, so twelve thousand a second while there is
+ * more; in between others have the store. A sweep that finds nothing writes nothing.
  */
 
 static void begin_sweep(struct idem_outbox *outbox)
@@ -477,8 +478,10 @@ static void take_sweep(struct idem_outbox *outbox)
     if (idem_list_pop(&outbox->done_sweeps) == NULL) {
         return;
     }
+    bool is_durable = outbox->sweep.item.answer == IDEM_STORE_DURABLE;
+    bool goes_on = is_durable && outbox->sweep.outcome.sweep_more;
     outbox->sweeping = false;
-    outbox->sweep_at_us = mono_us(outbox) + SWEEP_EVERY_US; /* Refused: it is no different then. */
+    outbox->sweep_at_us = mono_us(outbox) + (goes_on ? SWEEP_PAUSE_US : SWEEP_EVERY_US);
 }
 
 /* ---- life ---- */

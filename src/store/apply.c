@@ -189,7 +189,8 @@ static enum idem_rows_step mark_apply(struct idem_run *run, int64_t now_us)
         return restored_over_apply(run, now_us);
     case IDEM_MARK_SWEPT:
         run->freeing = true;
-        return run->rows->ops->sweep(run->rows, run->decision.mark.value_us);
+        return run->rows->ops->sweep(run->rows, run->decision.mark.value_us,
+                                     &run->decision.sweep_more);
     case IDEM_MARK_COUNT:
         break;
     }

@@ -37,7 +37,7 @@ enum idem_rows_step {
 #define IDEM_META_OLD_EFFECTS   "old_effect_ids"   /* "1": made before ids named scopes. */
 #define IDEM_META_SCHEMA_MIN    "schema_min"       /* Shared stores: the oldest that may work. */
 
-#define IDEM_ROWS_SWEEP_MAX 256
+#define IDEM_ROWS_SWEEP_MAX 256 /* Of a kind, in one sweep. */
 
 /* What a row is looked for by. */
 enum idem_find {
@@ -212,7 +212,7 @@ struct idem_rows_ops {
     enum idem_rows_step (*apply_stubs)(struct idem_rows *rows, struct idem_str payment_effect_id);
     enum idem_rows_step (*write_credential)(struct idem_rows *rows,
                                             struct idem_credential_write *write);
-    /* INSERT of what is there is a miss. UPDATE: counts one more, and when. */
+    /* INSERT of what is there is a miss. UPDATE: counts one more, and when; what is known stays. */
     enum idem_rows_step (*write_inbox)(struct idem_rows *rows,
                                        const struct idem_inbox_write *write);
     /*
@@ -226,15 +226,16 @@ struct idem_rows_ops {
     enum idem_rows_step (*write_webhook)(struct idem_rows *rows, struct idem_webhook_write *write);
     enum idem_rows_step (*write_delivery)(struct idem_rows *rows,
                                           struct idem_delivery_write *write);
-    /* The webhook is disabled or gone: what is PENDING for it becomes DEAD. */
+    /* The webhook is disabled: of what is PENDING for it so much becomes DEAD as a batch can. */
     enum idem_rows_step (*drop_deliveries)(struct idem_rows *rows,
                                            int64_t webhook_row,
                                            int64_t now_us);
     /*
      * Removes at most IDEM_ROWS_SWEEP_MAX of each: events of the inbox that came last before
-     * `before_us`, and messages made before it with their deliveries if none of them is PENDING.
+     * `before_us`, and messages made before it with their deliveries if none is PENDING. What is
+     * PENDING at a disabled webhook is not due, and is dropped as above. `*ret_more`: maybe more.
      */
-    enum idem_rows_step (*sweep)(struct idem_rows *rows, int64_t before_us);
+    enum idem_rows_step (*sweep)(struct idem_rows *rows, int64_t before_us, bool *ret_more);
     enum idem_rows_step (*write_meta)(struct idem_rows *rows,
                                       const char *name,
                                       struct idem_str value);

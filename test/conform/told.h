@@ -17,6 +17,9 @@ int setup_postgres(void **state);
 int suite_teardown(void **state);
 
 struct idem_uid uid(uint32_t number);
+/* Rows of the inbox of SQLite or PostgreSQL, as who looks into it with SQL sees them. */
+long long inbox_count(struct fixture *fixture, const char *where);
+bool sweep(struct idem_rows *rows, int64_t before_us); /* There may be more. */
 bool event_is_seen(struct idem_rows *rows, struct idem_str entry, struct idem_str event_id);
 struct idem_webhook_write webhook_named(uint32_t id, const char *principal);
 int64_t webhook_add(struct idem_rows *rows, uint32_t id, const char *principal);

@@ -189,7 +189,7 @@ enum idem_rows_step idem_memory_write_delivery(struct idem_rows *rows,
 enum idem_rows_step idem_memory_drop_deliveries(struct idem_rows *rows,
                                                 int64_t webhook_row,
                                                 int64_t now_us);
-enum idem_rows_step idem_memory_sweep(struct idem_rows *rows, int64_t before_us);
+enum idem_rows_step idem_memory_sweep(struct idem_rows *rows, int64_t before_us, bool *ret_more);
 
 /* own.c */
 enum idem_rows_step idem_memory_find_stub(struct idem_rows *rows,

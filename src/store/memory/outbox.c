@@ -56,7 +56,7 @@ enum idem_rows_step idem_memory_write_inbox(struct idem_rows *rows,
     if (handle != 0) {
         struct idem_memory_event_in *known =
             idem_memory_change(&memory->log, &memory->inbox, handle, NULL);
-        known->last_us = write->at_us;
+        known->last_us = write->at_us > known->last_us ? write->at_us : known->last_us;
         return IDEM_ROWS_OK;
     }
     size_t size = write->entry.len + write->event_id.len;
@@ -457,7 +457,7 @@ static void message_remove(struct idem_memory_rows *memory, int64_t message_row)
     idem_memory_remove(&memory->log, &memory->messages, message_row);
 }
 
-static void events_sweep(struct idem_memory_rows *memory, int64_t before_us)
+static size_t events_sweep(struct idem_memory_rows *memory, int64_t before_us)
 {
     size_t count = 0;
     for (int64_t handle = 1; (size_t)handle <= memory->inbox.count && count < IDEM_ROWS_SWEEP_MAX;
@@ -468,9 +468,10 @@ static void events_sweep(struct idem_memory_rows *memory, int64_t before_us)
             count += 1;
         }
     }
+    return count;
 }
 
-static void messages_sweep(struct idem_memory_rows *memory, int64_t before_us)
+static size_t messages_sweep(struct idem_memory_rows *memory, int64_t before_us)
 {
     size_t count = 0;
     for (int64_t handle = 1;
@@ -482,12 +483,15 @@ static void messages_sweep(struct idem_memory_rows *memory, int64_t before_us)
             count += 1;
         }
     }
+    return count;
 }
 
-enum idem_rows_step idem_memory_sweep(struct idem_rows *rows, int64_t before_us)
+/* Nothing waits at a webhook that is disabled: there it was dropped at once. */
+enum idem_rows_step idem_memory_sweep(struct idem_rows *rows, int64_t before_us, bool *ret_more)
 {
     struct idem_memory_rows *memory = idem_memory_of(rows);
-    events_sweep(memory, before_us);
-    messages_sweep(memory, before_us);
+    size_t events = events_sweep(memory, before_us);
+    size_t messages = messages_sweep(memory, before_us);
+    *ret_more = events == IDEM_ROWS_SWEEP_MAX || messages == IDEM_ROWS_SWEEP_MAX;
     return IDEM_ROWS_OK;
 }

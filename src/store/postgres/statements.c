@@ -103,17 +103,30 @@ static_assert(IDEM_ROWS_SWEEP_MAX == 256, "SWEEP_INBOX, SWEEP_MESSAGES");
     " SET state = 3, due_us = 0, finished_us = " when                                \
     ", version = version + 1 FROM held"                                              \
     " WHERE d.webhook_row = held.webhook_row AND d.message_row = held.message_row"
-#define MESSAGE_FOR(whom)                                                                         \
-    "WITH told AS (SELECT row, row_number() OVER (ORDER BY row) - 1 AS place"                     \
-    " FROM idem.webhooks WHERE " whom " LIMIT " IDEM_POSTGRES_FAN_OUT                             \
-    "),"                                                                                          \
-    " message AS (INSERT INTO idem.messages (id, type, principal, payment_id, at_us, data)"       \
-    " SELECT $1::bytea, $2::bigint, $3::text, $4::bytea, $5::bigint, $6::bytea"                   \
-    " WHERE EXISTS (SELECT 1 FROM told) ON CONFLICT (id) DO NOTHING RETURNING row)"               \
-    " INSERT INTO idem.deliveries (row, version, message_row, webhook_row, payment_id, state,"    \
-    " attempts, due_us, token, last_status, last_error, created_us, finished_us)"                 \
-    " SELECT m.row * " IDEM_POSTGRES_FAN_OUT " + t.place, 1, m.row, t.row, $4, 1, 0, $5, " NOBODY \
-    ", 0, '', $5, 0 FROM message m, told t"
+/*
+ * When the first of a payment's deliveries to a webhook is put off, those behind it are put off as
+ * long: a receiver that is down would have them all in front of what can be posted, at each look.
+ * Whether one may be posted is still said by BEHIND. Nobody waits for a lock here: what is passed
+ * over keeps its time, which is found late at worst.
+ */
+#define UNTRIED "attempts = 0 AND token = " NOBODY
+#define PUT_OFF(webhook)                                                              \
+    "greatest($5, (SELECT max(b.due_us) FROM (SELECT e.due_us FROM idem.deliveries e" \
+    " WHERE $4 <> " NOBODY " AND e.due_us > 0 AND e.webhook_row = " webhook           \
+    " AND e.payment_id = $4 AND e.attempts BETWEEN 1 AND 5 AND e.token = " NOBODY     \
+    " FOR SHARE SKIP LOCKED) b))"
+#define MESSAGE_FOR(whom)                                                                      \
+    "WITH told AS (SELECT row, row_number() OVER (ORDER BY row) - 1 AS place"                  \
+    " FROM idem.webhooks WHERE " whom " LIMIT " IDEM_POSTGRES_FAN_OUT                          \
+    "),"                                                                                       \
+    " message AS (INSERT INTO idem.messages (id, type, principal, payment_id, at_us, data)"    \
+    " SELECT $1::bytea, $2::bigint, $3::text, $4::bytea, $5::bigint, $6::bytea"                \
+    " WHERE EXISTS (SELECT 1 FROM told) ON CONFLICT (id) DO NOTHING RETURNING row)"            \
+    " INSERT INTO idem.deliveries (row, version, message_row, webhook_row, payment_id, state," \
+    " attempts, due_us, token, last_status, last_error, created_us, finished_us)"              \
+    " SELECT m.row * " IDEM_POSTGRES_FAN_OUT                                                   \
+    " + t.place, 1, m.row, t.row, $4, 1, 0,"                                                   \
+    " " PUT_OFF("t.row") ", " NOBODY ", 0, '', $5, 0 FROM message m, told t"
 #define HANDLES(table) \
     "SELECT nextval('idem." table "_row_seq') FROM generate_series(1, $1::bigint)"
 
@@ -426,6 +439,25 @@ static const struct sql sqls[IDEM_POSTGRES_STATEMENT_COUNT] = {
                                        "row = @1 AND version = @2" },
     [IDEM_POSTGRES_DELIVERY_UPDATE] = { SQL_UPDATE, &idem_table_deliveries,
                                         "webhook_row = @1 AND message_row = @2 AND version = @3" },
+    [IDEM_POSTGRES_DELIVERIES_TAKE_ALONG] = { SQL_PLAIN, NULL,
+                                              "WITH behind AS (SELECT webhook_row, message_row"
+                                              " FROM idem.deliveries WHERE webhook_row = $1"
+                                              " AND payment_id = $2 AND message_row > $3"
+                                              " AND due_us > 0 AND due_us < $4 AND " UNTRIED
+                                              " FOR UPDATE SKIP LOCKED)"
+                                              " UPDATE idem.deliveries d SET due_us = $4"
+                                              " FROM behind b"
+                                              " WHERE d.webhook_row = b.webhook_row"
+                                              " AND d.message_row = b.message_row" },
+    [IDEM_POSTGRES_DELIVERY_NEXT] = { SQL_PLAIN, NULL,
+                                      "WITH next AS (SELECT webhook_row, message_row"
+                                      " FROM idem.deliveries WHERE webhook_row = $1"
+                                      " AND payment_id = $2 AND message_row > $3 AND due_us > 0"
+                                      " ORDER BY message_row LIMIT 1 FOR UPDATE SKIP LOCKED)"
+                                      " UPDATE idem.deliveries d SET due_us = created_us"
+                                      " FROM next n WHERE d.webhook_row = n.webhook_row"
+                                      " AND d.message_row = n.message_row"
+                                      " AND due_us > created_us AND " UNTRIED },
     [IDEM_POSTGRES_DELIVERIES_DROP] = { SQL_PLAIN, NULL,
                                         DROP("webhook_row = $1 AND due_us > 0", "$2") },
     [IDEM_POSTGRES_SWEEP_DROPPED] = { SQL_PLAIN, NULL,

@@ -6,6 +6,7 @@
  * A row's handle is taken from the sequence before it is inserted, so that nothing waits for it.
  */
 #include <libpq-fe.h>
+#include <stdlib.h>
 
 #include "store/postgres/rows_internal.h"
 
@@ -289,6 +290,28 @@ enum idem_rows_step idem_postgres_write_webhook(struct idem_rows *rows,
                       write->row.version);
 }
 
+/* Of those behind it: all wait as long, or the next one waits no longer. */
+static enum idem_rows_step behind_write(struct idem_rows *rows,
+                                        const struct idem_delivery *delivery)
+{
+    struct idem_postgres_args args = { .count = 0 };
+    bool is_pending = delivery->state == IDEM_DELIVERY_PENDING;
+    bool holds = is_pending && delivery->attempts <= IDEM_POST_ORDERED_MAX;
+    bool was_put_off = holds && delivery->attempts > 0 && idem_uid_is_zero(delivery->token);
+    if (idem_uid_is_zero(delivery->payment_id) || (holds && !was_put_off)) {
+        return IDEM_ROWS_OK;
+    }
+    idem_postgres_arg_i64(&args, delivery->webhook_row);
+    idem_postgres_arg_bytes(&args, &delivery->payment_id, sizeof(delivery->payment_id));
+    idem_postgres_arg_i64(&args, delivery->message_row);
+    if (was_put_off) {
+        idem_postgres_arg_i64(&args, delivery->due_us);
+    }
+    return write_queue(
+        rows, was_put_off ? IDEM_POSTGRES_DELIVERIES_TAKE_ALONG : IDEM_POSTGRES_DELIVERY_NEXT,
+        &args, unguarded);
+}
+
 enum idem_rows_step idem_postgres_write_delivery(struct idem_rows *rows,
                                                  struct idem_delivery_write *write)
 {
@@ -300,7 +323,8 @@ enum idem_rows_step idem_postgres_write_delivery(struct idem_rows *rows,
     idem_postgres_arg_i64(&args, delivery->webhook_row);
     idem_postgres_arg_i64(&args, delivery->message_row);
     idem_postgres_arg_i64(&args, (int64_t)delivery->version - 1);
-    return write_queue(rows, IDEM_POSTGRES_DELIVERY_UPDATE, &args, guarded);
+    enum idem_rows_step step = write_queue(rows, IDEM_POSTGRES_DELIVERY_UPDATE, &args, guarded);
+    return step == IDEM_ROWS_OK ? behind_write(rows, delivery) : step;
 }
 
 /* As many as a batch can wait for. The rest is not posted any more, and swept in parts. */
@@ -314,18 +338,37 @@ enum idem_rows_step idem_postgres_drop_deliveries(struct idem_rows *rows,
     return write_queue(rows, IDEM_POSTGRES_DELIVERIES_DROP, &args, unguarded);
 }
 
-enum idem_rows_step idem_postgres_sweep(struct idem_rows *rows, int64_t before_us)
+static int64_t changed_count(PGresult *result)
 {
-    static const struct idem_postgres_args no_args = { .count = 0 };
-    struct idem_postgres_args args = { .count = 0 };
-    idem_postgres_arg_i64(&args, before_us);
-    enum idem_rows_step step = write_queue(rows, IDEM_POSTGRES_SWEEP_INBOX, &args, unguarded);
-    if (step == IDEM_ROWS_OK) {
-        step = write_queue(rows, IDEM_POSTGRES_SWEEP_MESSAGES, &args, unguarded);
+    return (int64_t)strtoll(PQcmdTuples(result), NULL, 10); /* Empty: none. */
+}
+
+/* Whether there is more is only known of what came back: a round of its own, now and then. */
+enum idem_rows_step idem_postgres_sweep(struct idem_rows *rows, int64_t before_us, bool *ret_more)
+{
+    static const enum idem_postgres_statement sweeps[] = {
+        IDEM_POSTGRES_SWEEP_INBOX,
+        IDEM_POSTGRES_SWEEP_MESSAGES,
+        IDEM_POSTGRES_SWEEP_DROPPED,
+    };
+    static const int64_t enough[] = { IDEM_ROWS_SWEEP_MAX, IDEM_ROWS_SWEEP_MAX, 1 };
+    struct idem_postgres_connection *connection = idem_postgres_connection_of(rows);
+    PGresult *results[IDEM_ARRAY_COUNT(sweeps)] = { NULL };
+    for (size_t i = 0; i < IDEM_ARRAY_COUNT(sweeps); i++) {
+        struct idem_postgres_args args = { .count = 0 };
+        if (sweeps[i] != IDEM_POSTGRES_SWEEP_DROPPED) {
+            idem_postgres_arg_i64(&args, before_us);
+        }
+        idem_postgres_queue(connection, sweeps[i], &args,
+                            (struct idem_postgres_pending){ .result = &results[i] });
     }
-    return step == IDEM_ROWS_OK
-               ? write_queue(rows, IDEM_POSTGRES_SWEEP_DROPPED, &no_args, unguarded)
-               : step;
+    enum idem_rows_step step = idem_postgres_round(connection);
+    *ret_more = false;
+    for (size_t i = 0; i < IDEM_ARRAY_COUNT(sweeps); i++) {
+        *ret_more = *ret_more || (step == IDEM_ROWS_OK && changed_count(results[i]) >= enough[i]);
+        PQclear(results[i]);
+    }
+    return step;
 }
 
 enum idem_rows_step idem_postgres_write_meta(struct idem_rows *rows,

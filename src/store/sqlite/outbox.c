@@ -236,9 +236,7 @@ enum idem_rows_step idem_sqlite_write_inbox(struct idem_rows *rows,
     idem_sqlite_bind_text(statement, 1, write->entry);
     idem_sqlite_bind_text(statement, 2, write->event_id);
     idem_sqlite_bind_i64(statement, 3, write->at_us);
-    if (insert) {
-        idem_sqlite_bind_i64(statement, 4, write->known ? 1 : 0);
-    }
+    idem_sqlite_bind_i64(statement, 4, write->known ? 1 : 0);
     return idem_sqlite_guarded_run(idem_sqlite_connection_of(rows), statement);
 }
 
@@ -318,27 +316,54 @@ enum idem_rows_step idem_sqlite_drop_deliveries(struct idem_rows *rows,
                                                 int64_t now_us)
 {
     sqlite3_stmt *statement = idem_sqlite_statement_of(rows, IDEM_SQLITE_DELIVERIES_DROP);
-    idem_sqlite_bind_i64(statement, 1, now_us);
-    idem_sqlite_bind_i64(statement, 2, webhook_row);
+    idem_sqlite_bind_i64(statement, 1, webhook_row);
+    idem_sqlite_bind_i64(statement, 2, now_us);
+    idem_sqlite_bind_i64(statement, 3, IDEM_ROWS_SWEEP_MAX);
     return idem_sqlite_run(statement);
 }
 
+/* Sets `*ret_more` if that was as many rows as may go at a time. */
 static enum idem_rows_step some_remove(struct idem_rows *rows,
                                        enum idem_sqlite_statement which,
-                                       int64_t before_us)
+                                       int64_t before_us,
+                                       bool *ret_more)
 {
     sqlite3_stmt *statement = idem_sqlite_statement_of(rows, which);
     idem_sqlite_bind_i64(statement, 1, before_us);
     idem_sqlite_bind_i64(statement, 2, IDEM_ROWS_SWEEP_MAX);
-    return idem_sqlite_run(statement);
+    enum idem_rows_step step = idem_sqlite_run(statement);
+    bool is_full = sqlite3_changes(idem_sqlite_connection_of(rows)->handle) >= IDEM_ROWS_SWEEP_MAX;
+    *ret_more = *ret_more || (step == IDEM_ROWS_OK && is_full);
+    return step;
+}
+
+/* Of one webhook: where there was something, the next one may have something too. */
+static enum idem_rows_step dropped_sweep(struct idem_rows *rows, bool *ret_more)
+{
+    sqlite3_stmt *next = idem_sqlite_statement_of(rows, IDEM_SQLITE_DISABLED_NEXT);
+    int rc = sqlite3_step(next);
+    bool is_there = rc == SQLITE_ROW;
+    int64_t webhook_row = is_there ? sqlite3_column_int64(next, 0) : 0;
+    int64_t disabled_us = is_there ? sqlite3_column_int64(next, 1) : 0;
+    enum idem_rows_step step = idem_sqlite_walk_end(next, rc, true);
+    if (step != IDEM_ROWS_OK || !is_there) {
+        return step;
+    }
+    *ret_more = true;
+    return idem_sqlite_drop_deliveries(rows, webhook_row, disabled_us);
 }
 
 /* Deliveries first: which messages may go is said by the deliveries that are still to be made. */
-enum idem_rows_step idem_sqlite_sweep(struct idem_rows *rows, int64_t before_us)
+enum idem_rows_step idem_sqlite_sweep(struct idem_rows *rows, int64_t before_us, bool *ret_more)
 {
-    enum idem_rows_step step = some_remove(rows, IDEM_SQLITE_INBOX_SWEEP, before_us);
+    bool deliveries_more = false; /* The messages say it. */
+    *ret_more = false;
+    enum idem_rows_step step = some_remove(rows, IDEM_SQLITE_INBOX_SWEEP, before_us, ret_more);
     if (step == IDEM_ROWS_OK) {
-        step = some_remove(rows, IDEM_SQLITE_DELIVERIES_SWEEP, before_us);
+        step = some_remove(rows, IDEM_SQLITE_DELIVERIES_SWEEP, before_us, &deliveries_more);
     }
-    return step == IDEM_ROWS_OK ? some_remove(rows, IDEM_SQLITE_MESSAGES_SWEEP, before_us) : step;
+    if (step == IDEM_ROWS_OK) {
+        step = some_remove(rows, IDEM_SQLITE_MESSAGES_SWEEP, before_us, ret_more);
+    }
+    return step == IDEM_ROWS_OK ? dropped_sweep(rows, ret_more) : step;
 }

@@ -72,19 +72,24 @@ static_assert(IDEM_READ_SKIP_MAX == 32, "POSTS_DUE");
     " WHERE x." IDEM_SQLITE_IS_PENDING IDEM_SQLITE_IS_NEXT " AND x.webhook_row > " row \
     " ORDER BY x.webhook_row LIMIT 1)"
 
+/* Webhooks that something is due for, stepped through by the index. */
+#define BUSY                                                                                      \
+    "WITH RECURSIVE h (row) AS (SELECT " WEBHOOK_BEHIND("0") " UNION ALL SELECT " WEBHOOK_BEHIND( \
+        "h.row") " FROM h WHERE h.row IS NOT NULL)"
+
 /*
- * The earliest of each webhook, and of these the earliest. Webhooks are stepped through by the
- * index, so that one with much to do costs the others nothing.
+ * The earliest of each webhook, and of these the earliest: one with much to do, or with much that
+ * is not given up yet since it was disabled, costs the others nothing.
  */
-#define POSTS_DUE \
-    " FROM deliveries d" POST_TABLES                                                        \
-    " WHERE d.row IN (WITH RECURSIVE h (row) AS (SELECT " WEBHOOK_BEHIND("0")               \
-    "   UNION ALL SELECT " WEBHOOK_BEHIND("h.row") " FROM h WHERE h.row IS NOT NULL)"       \
-    "  SELECT p.row FROM h CROSS JOIN deliveries p ON p.row IN"                             \
-    "   (SELECT x.row FROM deliveries x INDEXED BY deliveries_due"                          \
-    "    WHERE x." IDEM_SQLITE_IS_PENDING IDEM_SQLITE_IS_NEXT                               \
-    "    AND x.webhook_row = h.row AND x.due_us <= ?1 ORDER BY x.due_us, x.row LIMIT ?2)"   \
-    "  WHERE h.row NOT IN (" SKIP_16 "," SKIP_16 "))"                                       \
+#define POSTS_DUE                                                                         \
+    " FROM deliveries d" POST_TABLES " WHERE d.row IN (" BUSY                             \
+    "  SELECT p.row FROM h CROSS JOIN webhooks v ON v.row = h.row AND v.disabled_us = 0"  \
+    "  CROSS JOIN deliveries p ON p.row IN"                                               \
+    "   (SELECT x.row FROM deliveries x INDEXED BY deliveries_due"                        \
+    "    WHERE x." IDEM_SQLITE_IS_PENDING IDEM_SQLITE_IS_NEXT                             \
+    "    AND x.webhook_row = h.row AND x.due_us <= ?1 ORDER BY x.due_us, x.row LIMIT ?2)" \
+    "  WHERE h.row NOT IN (" SKIP_16 "," SKIP_16                                          \
+    "))"                                                                                  \
     " ORDER BY d.due_us, d.row LIMIT ?2"
 
 /* The newest of a page among those of each state of some webhooks, each found by an index. */
@@ -259,6 +264,10 @@ static const struct sql sqls[IDEM_SQLITE_STATEMENT_COUNT] = {
                                "message_row = (SELECT row FROM messages WHERE id = ?)"
                                " AND webhook_row = (SELECT row FROM webhooks WHERE id = ?)" },
     [IDEM_SQLITE_POSTS_DUE] = { SQL_SELECT_POSTS, NULL, POSTS_DUE },
+    [IDEM_SQLITE_DISABLED_NEXT] = { SQL_PLAIN, NULL,
+                                    BUSY " SELECT v.row, v.disabled_us FROM h"
+                                         " CROSS JOIN webhooks v ON v.row = h.row"
+                                         " WHERE v.disabled_us > 0 LIMIT 1" },
     [IDEM_SQLITE_POSTS_ALL] = { SQL_SELECT_POSTS, NULL,
                                 " FROM deliveries d" POST_TABLES
                                 " WHERE d.row < ? ORDER BY d.row DESC LIMIT ?" },
@@ -305,7 +314,8 @@ static const struct sql sqls[IDEM_SQLITE_STATEMENT_COUNT] = {
                                    " (entry, event_id, first_us, last_us, count, known)"
                                    " VALUES (?1, ?2, ?3, ?3, 1, ?4) ON CONFLICT DO NOTHING" },
     [IDEM_SQLITE_INBOX_UPDATE] = { SQL_PLAIN, NULL,
-                                   "UPDATE inbox SET last_us = ?3, count = count + 1"
+                                   "UPDATE inbox SET last_us = max(last_us, ?3),"
+                                   " count = count + 1, known = max(known, ?4)"
                                    " WHERE entry = ?1 AND event_id = ?2" },
     [IDEM_SQLITE_INBOX_SWEEP] = { SQL_PLAIN, NULL,
                                   "DELETE FROM inbox WHERE (entry, event_id) IN"
@@ -329,10 +339,14 @@ static const struct sql sqls[IDEM_SQLITE_STATEMENT_COUNT] = {
                                           "deliveries.webhook_row",
                                           "deliveries.payment_id",
                                           "deliveries.message_row") },
+    /* The newest first: what is left waits for none that is given up. */
     [IDEM_SQLITE_DELIVERIES_DROP] = { SQL_PLAIN, NULL,
                                       "UPDATE deliveries SET state = 3, due_us = 0,"
-                                      " finished_us = ?, version = version + 1"
-                                      " WHERE webhook_row = ? AND " IDEM_SQLITE_IS_PENDING },
+                                      " finished_us = ?2, version = version + 1"
+                                      " WHERE row IN (SELECT x.row FROM deliveries x"
+                                      " INDEXED BY deliveries_webhook WHERE x.webhook_row = ?1"
+                                      " AND x." IDEM_SQLITE_IS_PENDING
+                                      " ORDER BY x.row DESC LIMIT ?3)" },
     [IDEM_SQLITE_DELIVERIES_SWEEP] = { SQL_PLAIN, NULL,
                                        "DELETE FROM deliveries WHERE message_row IN " SWEPT },
     [IDEM_SQLITE_META_WRITE] = { SQL_PLAIN, NULL,

@@ -129,6 +129,31 @@ static void a_request_older_than_our_memory_is_refused_only_without_a_record(voi
     EXPECT_RELEASE(scene_run(&scene, &command), "wait");
 }
 
+/* The record of one was made when nothing kept them apart. */
+static void an_order_number_of_a_case_is_refused_only_without_a_record(void **state)
+{
+    struct idem_command command;
+    const struct idem_str number = IDEM_STR("case-01977e3c-5e0a-7cc3-98c4-dc0c0c07398f");
+    (void)state;
+    command = scene_pay(&scene, "new", "plain");
+    command.accept.order_no = number;
+    expect_problem(scene_run(&scene, &command), IDEM_PROBLEM_BODY_INVALID);
+    EXPECT_STATE(&scene, "new", "absent");
+    command.accept.order_no = IDEM_STR("case-01977e3c");
+    EXPECT_RELEASE(scene_run(&scene, &command), "send");
+    scene_paid(&scene, "k", "plain", IDEM_CAPTURE_AUTOMATIC);
+    command = scene_pay(&scene, "k", "plain");
+    command.accept.order_no = number;
+    struct idem_release release = scene_run(&scene, &command);
+    EXPECT_RELEASE(release, "reply");
+    assert_true(release.replayed);
+    assert_int_equal(answer_of("k")->status, 201);
+    command = scene_pay(&scene, "k", "plain");
+    command.accept.order_no = number;
+    command.accept.fingerprints[0].digest.bytes[31] = 1;
+    expect_problem(scene_run(&scene, &command), IDEM_PROBLEM_KEY_REUSED);
+}
+
 static void abandon_answers_each_state_as_it_is(void **state)
 {
     (void)state;
@@ -590,6 +615,7 @@ int main(void)
         SCENE_TEST(fingerprints_are_compared_under_the_rule_and_secret_of_the_record),
         SCENE_TEST(two_scopes_with_one_digest_are_kept_apart),
         SCENE_TEST(a_request_older_than_our_memory_is_refused_only_without_a_record),
+        SCENE_TEST(an_order_number_of_a_case_is_refused_only_without_a_record),
         SCENE_TEST(abandon_answers_each_state_as_it_is),
         SCENE_TEST(an_abandoned_key_refuses_every_fingerprint),
         SCENE_TEST(what_the_facts_refuse_is_final_and_replayed),

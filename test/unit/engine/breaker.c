@@ -3,7 +3,8 @@
  *
  * Goal: it opens when unknown outcomes pile up, in number and in share, within its window; nothing
  * new is let through until its pause is over, then a few; answers close it, one silence opens it
- * again; what left before the present state began says nothing.
+ * again, and where nothing goes it closes in time; what left before the present state began says
+ * nothing.
  *
  * Method: tables of what is heard when, and the state that must follow.
  */
@@ -28,6 +29,7 @@ enum word {
     LATE,      /* One that left at 1 s ended unknown. */
     PROBE,     /* One is let through: it goes. */
     HELD_BACK, /* None is let through. */
+    ASKED,     /* One would be let through, and does not go. */
     PROBE_BACK,
 };
 
@@ -51,14 +53,17 @@ static void step_take(struct idem_breaker *breaker, const struct step *step, int
     case PROBE: {
         assert_true(idem_breaker_lets(breaker, now_us));
         bool is_half_open = breaker->state == IDEM_BREAKER_HALF_OPEN;
-        assert_int_equal(idem_breaker_go(breaker), is_half_open);
+        assert_int_equal(idem_breaker_go(breaker, now_us), is_half_open);
         return;
     }
+    case ASKED:
+        assert_true(idem_breaker_lets(breaker, now_us));
+        return;
     case HELD_BACK:
         assert_false(idem_breaker_lets(breaker, now_us));
         return;
     case PROBE_BACK:
-        idem_breaker_probe_over(breaker);
+        idem_breaker_probe_over(breaker, now_us);
         return;
     }
 }
@@ -151,6 +156,28 @@ static void one_silence_opens_it_again(void **state)
     RUN(steps, 2); /* The probe that is still out holds its place. */
 }
 
+/* It was not half-open before somebody asked, and a probe that is out is no quiet. */
+static void half_open_without_a_probe_for_a_window_it_closes(void **state)
+{
+    (void)state;
+    static const struct step never[] = {
+        { 2, SILENCE, 3, IDEM_BREAKER_OPEN },      { 900, ASKED, 1, IDEM_BREAKER_HALF_OPEN },
+        { 959, ASKED, 1, IDEM_BREAKER_HALF_OPEN }, { 960, ASKED, 1, IDEM_BREAKER_CLOSED },
+        { 961, SILENCE, 2, IDEM_BREAKER_CLOSED }, /* It begins anew. */
+        { 961, SILENCE, 1, IDEM_BREAKER_OPEN },
+    };
+    RUN(never, 2);
+    static const struct step once[] = {
+        { 2, SILENCE, 3, IDEM_BREAKER_OPEN },
+        { 50, PROBE, 1, IDEM_BREAKER_HALF_OPEN },
+        { 500, ASKED, 1, IDEM_BREAKER_HALF_OPEN },
+        { 501, PROBE_BACK, 1, IDEM_BREAKER_HALF_OPEN }, /* It was not executed. */
+        { 560, ASKED, 1, IDEM_BREAKER_HALF_OPEN },
+        { 561, ASKED, 1, IDEM_BREAKER_CLOSED },
+    };
+    RUN(once, 1);
+}
+
 static void what_left_before_says_nothing(void **state)
 {
     (void)state;
@@ -173,9 +200,9 @@ static void when_it_lets_something_through_is_known(void **state)
     }
     assert_int_equal(idem_breaker_next_us(&breaker, 8 * SECOND), 37 * SECOND);
     assert_true(idem_breaker_lets(&breaker, 37 * SECOND));
-    assert_true(idem_breaker_go(&breaker));
+    assert_true(idem_breaker_go(&breaker, 37 * SECOND));
     assert_int_equal(idem_breaker_next_us(&breaker, 38 * SECOND), 38 * SECOND);
-    assert_true(idem_breaker_go(&breaker));
+    assert_true(idem_breaker_go(&breaker, 38 * SECOND));
     assert_true(idem_breaker_next_us(&breaker, 38 * SECOND) == INT64_MAX);
 }
 
@@ -189,7 +216,7 @@ static void without_rules_there_is_none(void **state)
         idem_breaker_heard(&breaker, true, i, i);
     }
     assert_true(idem_breaker_lets(&breaker, 1000));
-    assert_false(idem_breaker_go(&breaker));
+    assert_false(idem_breaker_go(&breaker, 1000));
 }
 
 int main(void)
@@ -199,6 +226,7 @@ int main(void)
         cmocka_unit_test(what_has_left_the_window_does_not_count),
         cmocka_unit_test(half_open_lets_a_few_through_and_answers_close_it),
         cmocka_unit_test(one_silence_opens_it_again),
+        cmocka_unit_test(half_open_without_a_probe_for_a_window_it_closes),
         cmocka_unit_test(what_left_before_says_nothing),
         cmocka_unit_test(when_it_lets_something_through_is_known),
         cmocka_unit_test(without_rules_there_is_none),

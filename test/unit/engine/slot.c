@@ -7,101 +7,12 @@
  * answer says so and nothing was written.
  *
  * Method: a real engine over the memory store with two entries, "bad" and "good", whose limits each
- * test sets (harness.h). After every test all tickets are back.
+ * test sets (slot_scene.h). After every test all tickets are back.
  */
-#include "unit/engine/harness.h"
+#include "unit/engine/slot_scene.h"
 
-#define MANY 128
-
-static struct idem_provider_rules entries[2];
-static struct idem_request requests[MANY];
-static char keys[MANY][16];
 static struct idem_request good;
 static struct idem_request other;
-
-static struct idem_provider_limits *const bad_limits = &entries[0].limits;
-
-static int begin(void **state)
-{
-    (void)state;
-    harness_begin();
-    for (size_t i = 0; i < 2; i++) {
-        entries[i] = harness.entry;
-        entries[i].entry = i == 0 ? IDEM_STR("bad") : IDEM_STR("good");
-    }
-    harness.rules.providers = entries;
-    harness.rules.provider_count = 2;
-    harness.options.sends_max = 4;
-    harness.options.recoveries_max = 4;
-    return 0;
-}
-
-static void expect_all_tickets_back(void)
-{
-    for (size_t i = 0; i < 2; i++) {
-        struct idem_budget_stats stats = idem_engine_budget_stats(harness.engine, i);
-        assert_int_equal(stats.sends, 0);
-        assert_int_equal(stats.recoveries, 0);
-        assert_int_equal(stats.backlog, 0);
-    }
-}
-
-static int end(void **state)
-{
-    (void)state;
-    expect_all_tickets_back();
-    harness_end();
-    return 0;
-}
-
-static struct idem_budget_stats bad_stats(void)
-{
-    return idem_engine_budget_stats(harness.engine, 0);
-}
-
-static struct idem_request *pay(struct idem_request *request, const char *key, const char *entry)
-{
-    harness_pay(request, key);
-    request->item.command.accept.entry = idem_str_from(entry);
-    return request;
-}
-
-/* Payments at "bad": requests[from] up to but without requests[to]. */
-static void pay_bad(size_t from, size_t to)
-{
-    for (size_t i = from; i < to; i++) {
-        (void)snprintf(keys[i], sizeof(keys[i]), "bad-%d", (int)i);
-        harness_submit(pay(&requests[i], keys[i], "bad"));
-    }
-}
-
-static void expect_replies(size_t from, size_t to, const char *expected)
-{
-    for (size_t i = from; i < to; i++) {
-        EXPECT_REPLY(requests[i], expected);
-    }
-}
-
-static enum idem_intent_state state_of(const struct idem_request *request)
-{
-    const struct idem_read *read = harness_operation(request);
-    return read->found ? read->intent.state : IDEM_INTENT_NONE;
-}
-
-/* Lets everything that waits or is due come to its end. */
-static void run_out(void)
-{
-    harness.hangs = (struct idem_str){ .len = 0 };
-    harness.hold = false;
-    harness.outcome = IDEM_OUTCOME_SUCCESS;
-    harness.retry_after_us = 0;
-    for (int i = 0; i < 200; i++) {
-        harness_answer(IDEM_OUTCOME_SUCCESS);
-        harness_pass(30 * SECOND);
-        (void)harness_recover();
-    }
-    assert_int_equal(bad_stats().waiting, 0);
-}
 
 /* ---- places ---- */
 
@@ -147,6 +58,33 @@ static void who_waits_is_claimed_and_sent_once_in_turn(void **state)
     expect_replies(0, 4, "answer 201"); /* Each its own claim, none replayed. */
     assert_int_equal(harness.sends, 4);
     assert_int_equal(bad_stats().deferred, 3);
+}
+
+/*
+ * Its claim is written and nobody says so, so a worker may find it before its own command has run
+ * again. Then both learn that it must wait, one after the other, and it waits once.
+ */
+static void a_claim_that_both_its_request_and_a_worker_put_to_wait_waits_once(void **state)
+{
+    (void)state;
+    bad_limits->sends_max = 1;
+    harness.hangs = IDEM_STR("bad");
+    harness_start();
+    pay_bad(0, 1);
+    harness_fate(BATCH_UNKNOWN_DONE);
+    pay_bad(1, 2);
+    assert_int_equal(harness_recover(), 1);
+    assert_int_equal(bad_stats().waiting, 0);
+    harness_pass(SECOND); /* Its own command runs again, and then the worker's. */
+    assert_int_equal(bad_stats().waiting, 1);
+    assert_int_equal(bad_stats().deferred, 1);
+    harness_answer(IDEM_OUTCOME_SUCCESS);
+    harness_answer(IDEM_OUTCOME_SUCCESS);
+    expect_replies(0, 2, "answer 201");
+    assert_int_equal(harness.sends, 2);
+    pay_bad(2, 2 + IDEM_READ_DUE_MAX / 6 + 1); /* No place to wait in was lost. */
+    assert_int_equal(bad_stats().waiting, IDEM_READ_DUE_MAX / 6);
+    run_out();
 }
 
 static void waiting_for_a_place_ends_at_the_deadline_and_the_payment_goes_on(void **state)
@@ -490,154 +428,6 @@ static void refusing_without_a_wish_pauses_a_little_and_longer(void **state)
     assert_int_equal(bad_stats().pause_us, 0);
 }
 
-/* ---- the breaker ---- */
-
-static void breaker_set(void)
-{
-    bad_limits->breaker = (struct idem_breaker_rules){
-        .unknown_min = 3,
-        .unknown_percent = 50,
-        .window_us = 60 * SECOND,
-        .open_us = 30 * SECOND,
-        .probes = 1,
-    };
-}
-
-/* Three sends that fall silent open it; a fourth payment waits. */
-static void breaker_open(void)
-{
-    breaker_set();
-    harness.outcome = IDEM_OUTCOME_UNKNOWN;
-    harness_start();
-    pay_bad(0, 3);
-    assert_int_equal(bad_stats().breaker, IDEM_BREAKER_OPEN);
-    assert_int_equal(bad_stats().openings, 1);
-    pay_bad(3, 4);
-    assert_int_equal(harness.sends, 3);
-    assert_int_equal(bad_stats().waiting, 1);
-}
-
-static void questions_go_on_while_the_breaker_is_open(void **state)
-{
-    (void)state;
-    breaker_open();
-    harness.outcome = IDEM_OUTCOME_SUCCESS;
-    (void)harness_recover();
-    assert_int_equal(harness.queries, 3);
-    expect_replies(0, 3, "answer 201");
-    EXPECT_REPLY(requests[3], "pending");
-    assert_int_equal(harness.sends, 3);
-    assert_int_equal(bad_stats().breaker, IDEM_BREAKER_OPEN);
-    harness_submit(pay(&good, "good", "good"));
-    EXPECT_REPLY(good, "answer 201");
-    run_out();
-}
-
-static void second_sends_go_on_while_the_breaker_is_open(void **state)
-{
-    (void)state;
-    for (unsigned kind = IDEM_EFFECT_KIND_CHARGE; kind < IDEM_EFFECT_KIND_COUNT; kind++) {
-        entries[0].capability[kind].dedup_window_us = 3600 * SECOND;
-    }
-    breaker_open();
-    harness.outcome = IDEM_OUTCOME_NOT_FOUND; /* So it is sent again under its id. */
-    (void)harness_recover();
-    assert_int_equal(harness.queries, 3);
-    harness.outcome = IDEM_OUTCOME_SUCCESS;
-    (void)harness_recover();
-    expect_replies(0, 3, "answer 201");
-    assert_int_equal(harness.sends, 6);
-    assert_int_equal(bad_stats().breaker, IDEM_BREAKER_OPEN);
-    assert_int_equal(harness_sent(requests[3].outcome.intent.effect.id), 0);
-    run_out();
-}
-
-static void half_open_lets_one_through_and_its_answer_lets_the_rest(void **state)
-{
-    (void)state;
-    breaker_open();
-    pay_bad(4, 6);
-    harness.hold = true;
-    assert_true(idem_engine_wake_us(harness.engine) <= harness.mono_us + 30 * SECOND);
-    harness_pass(30 * SECOND);
-    assert_int_equal(bad_stats().breaker, IDEM_BREAKER_HALF_OPEN);
-    assert_int_equal(harness.sends, 4);
-    assert_int_equal(bad_stats().waiting, 2);
-    harness.hold = false;
-    harness.outcome = IDEM_OUTCOME_SUCCESS;
-    harness_answer(IDEM_OUTCOME_SUCCESS);
-    assert_int_equal(bad_stats().breaker, IDEM_BREAKER_CLOSED);
-    assert_int_equal(harness.sends, 6);
-    run_out();
-}
-
-static void half_open_silence_opens_it_again(void **state)
-{
-    (void)state;
-    breaker_open();
-    pay_bad(4, 6);
-    harness_pass(30 * SECOND);
-    assert_int_equal(harness.sends, 4);
-    assert_int_equal(bad_stats().breaker, IDEM_BREAKER_OPEN);
-    assert_int_equal(bad_stats().openings, 2);
-    assert_int_equal(bad_stats().waiting, 2);
-    run_out();
-}
-
-/* ---- where the entry is not known before the facts ---- */
-
-static char refund_tail[] = "ssssssssssssssssssssssssss";
-
-static struct idem_request *refund(struct idem_request *request, const struct idem_request *paid)
-{
-    harness_pay(request, "refund");
-    struct idem_command *command = &request->item.command;
-    struct idem_accept *accept = &command->accept;
-    char id[IDEM_EFFECT_ID_LEN] = { 'r' };
-    memcpy(id + 1, refund_tail, sizeof(refund_tail) - 1);
-    assert_true(
-        idem_effect_id_scope((struct idem_str){ .data = id, .len = sizeof(id) }, &command->scope));
-    accept->effect_id_tail = IDEM_STR("ssssssssssssssssssssssssss");
-    accept->endpoint = IDEM_ENDPOINT_REFUNDS_CREATE;
-    accept->entry = (struct idem_str){ .len = 0 };
-    accept->order_no = accept->entry;
-    accept->payment_id = paid->outcome.intent.payment_id;
-    return request;
-}
-
-static void a_refund_elsewhere_does_not_wait_for_a_provider_that_hangs(void **state)
-{
-    (void)state;
-    bad_limits->sends_max = 1;
-    harness_start();
-    harness_submit(pay(&good, "good", "good"));
-    EXPECT_REPLY(good, "answer 201");
-    harness.hangs = IDEM_STR("bad");
-    pay_bad(0, 3);
-    harness_submit(refund(&other, &good));
-    (void)harness_recover();
-    EXPECT_REPLY(other, "answer 201");
-    assert_int_equal(harness.sends, 3);
-    run_out();
-}
-
-static void a_refund_waits_for_its_own_provider(void **state)
-{
-    (void)state;
-    bad_limits->sends_max = 1;
-    harness_start();
-    pay_bad(0, 1);
-    harness.hangs = IDEM_STR("bad");
-    pay_bad(1, 2);
-    harness_submit(refund(&other, &requests[0]));
-    assert_int_equal(bad_stats().waiting, 1);
-    EXPECT_REPLY(other, "pending");
-    harness_answer(IDEM_OUTCOME_SUCCESS);
-    assert_int_equal(harness.sends, 3);
-    harness_answer(IDEM_OUTCOME_SUCCESS);
-    EXPECT_REPLY(other, "answer 201");
-}
-
 /* ---- workers ---- */
 
 static void questions_that_hang_take_only_their_share_of_the_workers(void **state)
@@ -762,13 +552,12 @@ static void whatever_happens_the_limits_hold_and_every_ticket_comes_back(void **
     }
 }
 
-#define SLOT_TEST(test) cmocka_unit_test_setup_teardown(test, begin, end)
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         SLOT_TEST(a_provider_that_hangs_takes_only_its_share),
         SLOT_TEST(who_waits_is_claimed_and_sent_once_in_turn),
+        SLOT_TEST(a_claim_that_both_its_request_and_a_worker_put_to_wait_waits_once),
         SLOT_TEST(waiting_for_a_place_ends_at_the_deadline_and_the_payment_goes_on),
         SLOT_TEST(where_only_flights_are_wanting_nobody_is_held_back),
         SLOT_TEST(nobody_overtakes_who_waits),
@@ -783,12 +572,6 @@ int main(void)
         SLOT_TEST(a_provider_is_left_alone_as_long_as_it_wishes),
         SLOT_TEST(no_wish_is_believed_for_longer_than_configured),
         SLOT_TEST(refusing_without_a_wish_pauses_a_little_and_longer),
-        SLOT_TEST(questions_go_on_while_the_breaker_is_open),
-        SLOT_TEST(second_sends_go_on_while_the_breaker_is_open),
-        SLOT_TEST(half_open_lets_one_through_and_its_answer_lets_the_rest),
-        SLOT_TEST(half_open_silence_opens_it_again),
-        SLOT_TEST(a_refund_elsewhere_does_not_wait_for_a_provider_that_hangs),
-        SLOT_TEST(a_refund_waits_for_its_own_provider),
         SLOT_TEST(questions_that_hang_take_only_their_share_of_the_workers),
         SLOT_TEST(second_sends_that_hang_leave_the_workers_places_for_questions),
         SLOT_TEST(whatever_happens_the_limits_hold_and_every_ticket_comes_back),

@@ -235,12 +235,13 @@ static void of_the_answer_only_the_head_counts(void **state)
 static void without_tls_nothing_is_posted_unless_that_is_allowed(void **state)
 {
     (void)state;
-    static const char *const others[] = { "ftp://127.0.0.1/", "httpx://127.0.0.1/", "https", "" };
+    static const char *const others[] = { "ftp://127.0.0.1/", "httpx://127.0.0.1/",
+                                          "HTTPS://127.0.0.1/", "https", "" };
     assert_string_equal(post("/ok")->detail, "only https may be posted to");
     for (size_t i = 0; i < IDEM_ARRAY_COUNT(others); i++) {
         assert_string_equal(post_to(others[i])->detail, "only https may be posted to");
     }
-    (void)snprintf(url, sizeof(url), "HTTPS://127.0.0.1:%u/ok", peer_port(peer));
+    (void)snprintf(url, sizeof(url), "https://127.0.0.1:%u/ok", peer_port(peer));
     const struct idem_post_call *call = post_to(url); /* Which the peer does not speak. */
     assert_int_equal(call->status, 0);
     assert_string_not_equal(call->detail, "only https may be posted to");

@@ -11,6 +11,7 @@
 
 #include "base/attr.h"
 #include "outbox/schedule.h"
+#include "store/rows.h"
 #include "unit/outbox/scene.h"
 
 static const struct idem_outbox_stats *stats(void)
@@ -712,6 +713,34 @@ static void messages_that_are_old_and_ended_are_forgotten(void **state)
     assert_int_equal(scene_delivery(failing, 1).row, 0);
 }
 
+/* Not one part every five seconds, and not all of it at once either. */
+static void much_that_is_old_is_forgotten_part_by_part_without_a_rest(void **state)
+{
+    (void)state;
+    enum {
+        COUNT = 2 * IDEM_ROWS_SWEEP_MAX + 5
+    };
+    size_t hook = scene_add_webhook();
+    scene.options.keep_us = HOUR;
+    scene_start();
+    for (int i = 0; i < COUNT; i++) {
+        scene_test(hook);
+    }
+    scene_pass(MINUTE);
+    assert_int_equal(scene_times(hook, SIZE_MAX), COUNT);
+    scene_pass(HOUR);
+    assert_int_equal(scene_delivery(hook, IDEM_ROWS_SWEEP_MAX - 1).row, 0);
+    assert_true(scene_delivery(hook, IDEM_ROWS_SWEEP_MAX).row > 0);
+    assert_true(idem_outbox_wake_us(scene.outbox) < harness.mono_us + SECOND / 10);
+    scene_pass(SECOND / 10);
+    assert_true(scene_delivery(hook, 2 * IDEM_ROWS_SWEEP_MAX).row > 0);
+    scene_pass(SECOND / 10);
+    assert_int_equal(scene_delivery(hook, COUNT - 1).row, 0);
+    uint64_t batches = idem_engine_stats(harness.engine)->batches;
+    scene_pass(SECOND); /* Now it rests. */
+    assert_int_equal(idem_engine_stats(harness.engine)->batches, batches);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, scene_begin, scene_end)
 
 int main(void)
@@ -745,6 +774,7 @@ int main(void)
         TEST(a_hurry_ends_posts_that_hang_and_they_are_due_at_once),
         TEST(a_stop_while_the_store_refuses_does_not_wait_for_it),
         TEST(messages_that_are_old_and_ended_are_forgotten),
+        TEST(much_that_is_old_is_forgotten_part_by_part_without_a_rest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

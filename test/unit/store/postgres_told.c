@@ -401,6 +401,242 @@ static void a_webhook_that_is_much_behind_is_dropped_in_parts(void **state)
                      COUNT);
 }
 
+/* Messages of payments of their own, `depth` of each, straight into the store. */
+static void backlog_make(struct fixture *fixture, uint32_t payments, uint32_t depth)
+{
+    struct idem_rows *rows = fixture_rows(fixture);
+    fixture_rows_begin(rows);
+    for (uint32_t i = 0; i < payments * depth; i++) {
+        const uint32_t payment = i / depth;
+        struct idem_message message = {
+            .id = fixture_uid(fixture),
+            .type = IDEM_MESSAGE_PAYMENT_CAPTURED,
+            .principal = IDEM_STR("merchant-1"),
+            .payment_id = { .bytes = { 'p' } },
+            .at_us = FIXTURE_START_US,
+            .data = IDEM_STR("{}"),
+        };
+        memcpy(message.payment_id.bytes + 1, &payment, sizeof(payment));
+        assert_int_equal(rows->ops->add_message(rows, 0, &message), IDEM_ROWS_OK);
+    }
+    fixture_rows_commit(rows);
+}
+
+static void delivery_put(struct idem_rows *rows, struct idem_delivery delivery)
+{
+    struct idem_delivery_write write = { .write = IDEM_WRITE_UPDATE, .row = delivery };
+    write.row.version += 1;
+    assert_int_equal(rows->ops->write_delivery(rows, &write), IDEM_ROWS_OK);
+}
+
+/* Every post of the page fails, and is put off for an hour. */
+static void posts_fail(struct fixture *fixture, const struct idem_read *read)
+{
+    struct idem_rows *rows = fixture_rows(fixture);
+    fixture_rows_begin(rows);
+    for (size_t i = 0; i < read->post_count; i++) {
+        struct idem_delivery delivery = read->posts[i].delivery;
+        delivery.attempts += 1;
+        delivery.token = (struct idem_uid){ .bytes = { 0 } };
+        delivery.due_us = FIXTURE_START_US + 3600 * IDEM_US_PER_SECOND;
+        delivery_put(rows, delivery);
+    }
+    fixture_rows_commit(rows);
+}
+
+static void posts_arrive(struct fixture *fixture, const struct idem_read *read)
+{
+    struct idem_rows *rows = fixture_rows(fixture);
+    fixture_rows_begin(rows);
+    for (size_t i = 0; i < read->post_count; i++) {
+        struct idem_delivery delivery = read->posts[i].delivery;
+        delivery.state = IDEM_DELIVERY_DELIVERED;
+        delivery.due_us = 0;
+        delivery_put(rows, delivery);
+    }
+    fixture_rows_commit(rows);
+}
+
+/* Until nothing is due. */
+static void all_fail(struct fixture *fixture)
+{
+    const struct idem_read *read = posts_ask(fixture);
+    while (read->post_count > 0) {
+        posts_fail(fixture, read);
+        read = posts_ask(fixture);
+    }
+}
+
+static void prepare(PGconn *stranger, enum idem_postgres_statement index)
+{
+    char name[IDEM_POSTGRES_NAME_MAX];
+    char memory[IDEM_POSTGRES_SQL_MAX];
+    struct idem_buf sql;
+    idem_buf_init(&sql, memory, sizeof(memory) - 1);
+    idem_postgres_statement_print(index, &sql);
+    assert_false(sql.full);
+    memory[sql.len] = '\0';
+    idem_postgres_statement_name(index, name);
+    PGresult *result = PQprepare(stranger, name, memory, 0, NULL);
+    if (PQresultStatus(result) != PGRES_COMMAND_OK) {
+        fail_msg("%s: %s", memory, PQerrorMessage(stranger));
+    }
+    PQclear(result);
+}
+
+/* How the server runs it, by the plan that it always has. PQclear() ends it. */
+static PGresult *plan_of(enum idem_postgres_statement index, const char *options, const char *args)
+{
+    char name[IDEM_POSTGRES_NAME_MAX];
+    char sql[320];
+    PGconn *stranger = pg_stranger_begin(
+        "BEGIN; SET LOCAL enable_seqscan = off; SET LOCAL plan_cache_mode = force_generic_plan");
+    prepare(stranger, index);
+    idem_postgres_statement_name(index, name);
+    (void)snprintf(sql, sizeof(sql), "EXPLAIN (%s) EXECUTE %s (%s)", options, name, args);
+    PGresult *result = PQexec(stranger, sql);
+    if (PQresultStatus(result) != PGRES_TUPLES_OK) {
+        fail_msg("%s: %s", sql, PQerrorMessage(stranger));
+    }
+    PQfinish(stranger);
+    return result;
+}
+
+/* How many rows the look for what is due passes over. */
+static long long rows_passed_over(void)
+{
+    static const char removed[] = "Rows Removed by Filter: ";
+    char args[64];
+    long long count = 0;
+    (void)snprintf(args, sizeof(args), "60000000, 1, %lld, ''", (long long)FIXTURE_START_US);
+    PGresult *plan = plan_of(IDEM_POSTGRES_POSTS, "ANALYZE, TIMING OFF", args);
+    for (int row = 0; row < PQntuples(plan); row++) {
+        const char *found = strstr(PQgetvalue(plan, row, 0), removed);
+        count += found != NULL ? strtoll(found + strlen(removed), NULL, 10) : 0;
+    }
+    PQclear(plan);
+    return count;
+}
+
+/* By payment, and not through all that waits at the webhook. */
+static void expect_found_by_payment(enum idem_postgres_statement index, const char *args)
+{
+    bool is_found = false;
+    PGresult *plan = plan_of(index, "COSTS OFF", args);
+    for (int row = 0; row < PQntuples(plan); row++) {
+        is_found = is_found || strstr(PQgetvalue(plan, row, 0), "deliveries_order") != NULL;
+    }
+    PQclear(plan);
+    if (!is_found) {
+        fail_msg("statement %d does not go by payment", (int)index);
+    }
+}
+
+static void expect_neighbours_found_by_payment(void)
+{
+    expect_found_by_payment(IDEM_POSTGRES_DELIVERIES_TAKE_ALONG, "1, 'p', 7, 8");
+    expect_found_by_payment(IDEM_POSTGRES_DELIVERY_NEXT, "1, 'p', 7");
+    expect_found_by_payment(IDEM_POSTGRES_MESSAGE_ADD, "'m', 1, 'merchant-1', 'p', 7, ''");
+}
+
+/* A receiver is down: its first messages are tried again in an hour, and two more wait for each. */
+static void what_waits_behind_what_failed_is_not_in_the_way(void **state)
+{
+    enum {
+        PAYMENTS = 300
+    };
+    struct fixture *fixture = *state;
+    (void)webhook_add(fixture);
+    backlog_make(fixture, PAYMENTS, 3);
+    assert_true(rows_passed_over() < 100);
+    expect_neighbours_found_by_payment();
+    all_fail(fixture);
+    say("ANALYZE idem.deliveries");
+    expect_neighbours_found_by_payment();
+    assert_int_equal(number("SELECT count(*) FROM idem.deliveries WHERE attempts = 1"), PAYMENTS);
+    backlog_make(fixture, PAYMENTS, 1); /* One more of each comes later. */
+    assert_int_equal(posts_ask(fixture)->post_count, 0);
+    assert_int_equal(rows_passed_over(), 0);
+    messages_make(fixture, 1);
+    assert_int_equal(posts_ask(fixture)->post_count, 1);
+    assert_int_equal(number("SELECT count(*) FROM idem.deliveries WHERE due_us > created_us"),
+                     4 * PAYMENTS);
+
+    fixture->clock.wall_base_us += 3600 * IDEM_US_PER_SECOND; /* It is back, and all go. */
+    size_t posted = 0;
+    const struct idem_read *read = posts_ask(fixture);
+    while (read->post_count > 0) {
+        posted += read->post_count;
+        posts_arrive(fixture, read);
+        read = posts_ask(fixture);
+    }
+    assert_int_equal(posted, 4 * PAYMENTS + 1);
+}
+
+static void the_next_one_goes_at_once_when_the_one_before_it_is_over(void **state)
+{
+    struct fixture *fixture = *state;
+    (void)webhook_add(fixture);
+    backlog_make(fixture, 1, 3);
+    all_fail(fixture);
+    assert_int_equal(number("SELECT count(*) FROM idem.deliveries WHERE due_us > created_us"), 3);
+    fixture->clock.wall_base_us += 3600 * IDEM_US_PER_SECOND;
+    const struct idem_read *read = posts_ask(fixture);
+    fixture->clock.wall_base_us -= 3600 * IDEM_US_PER_SECOND;
+    for (int waiting = 2; waiting > 0; waiting--) {
+        assert_int_equal(read->post_count, 1);
+        posts_arrive(fixture, read);
+        assert_int_equal(number("SELECT count(*) FROM idem.deliveries WHERE due_us > created_us"),
+                         waiting - 1);
+        read = posts_ask(fixture);
+    }
+    assert_int_equal(read->post_count, 1);
+}
+
+/* A batch that tells something has payments locked, and must not wait for who posts. */
+static void a_message_does_not_wait_for_the_one_before_it(void **state)
+{
+    struct fixture *fixture = *state;
+    reopen(fixture);
+    (void)webhook_add(fixture);
+    backlog_make(fixture, 1, 2);
+    all_fail(fixture);
+    PGconn *stranger = pg_stranger_begin("BEGIN; SELECT 1 FROM idem.deliveries FOR UPDATE");
+    backlog_make(fixture, 1, 1);
+    PQfinish(stranger);
+    assert_int_equal(number("SELECT count(*) FROM idem.deliveries"), 3);
+    assert_int_equal(posts_ask(fixture)->post_count, 0); /* In order all the same. */
+}
+
+/* Behind it others go on. What is being posted is nobody's to change. */
+static void after_five_failures_the_next_one_goes(void **state)
+{
+    struct fixture *fixture = *state;
+    (void)webhook_add(fixture);
+    backlog_make(fixture, 1, 2);
+    for (int attempt = 1; attempt <= 5; attempt++) {
+        all_fail(fixture);
+        assert_int_equal(number("SELECT max(attempts) FROM idem.deliveries"), attempt);
+        assert_int_equal(number("SELECT count(*) FROM idem.deliveries WHERE attempts = 0"), 1);
+        say("UPDATE idem.deliveries SET due_us = created_us WHERE attempts > 0");
+    }
+    const struct idem_read *read = posts_ask(fixture);
+    assert_int_equal(read->post_count, 1);
+    posts_fail(fixture, read); /* The sixth time. */
+    read = posts_ask(fixture);
+    assert_int_equal(read->post_count, 1);
+    assert_int_equal(read->posts[0].delivery.attempts, 0);
+
+    say("UPDATE idem.deliveries SET due_us = due_us + 7, token = decode(md5('x'), 'hex')"
+        " WHERE attempts = 0");
+    say("UPDATE idem.deliveries SET due_us = created_us WHERE attempts > 0");
+    read = posts_ask(fixture);
+    assert_int_equal(read->post_count, 1);
+    posts_fail(fixture, read); /* The seventh. */
+    assert_int_equal(number("SELECT due_us - created_us FROM idem.deliveries WHERE attempts = 0"),
+                     7);
+}
+
 /* What others look up of them stands as long as they are at work. */
 static void webhooks_change_while_no_other_batch_runs(void **state)
 {
@@ -447,23 +683,6 @@ static void old_handles_are_not_used(void **state)
     assert_int_equal(later.outcome.intent.row, old_row + 1);
 }
 
-static void prepare(PGconn *stranger, enum idem_postgres_statement index)
-{
-    char name[IDEM_POSTGRES_NAME_MAX];
-    char memory[IDEM_POSTGRES_SQL_MAX];
-    struct idem_buf sql;
-    idem_buf_init(&sql, memory, sizeof(memory) - 1);
-    idem_postgres_statement_print(index, &sql);
-    assert_false(sql.full);
-    memory[sql.len] = '\0';
-    idem_postgres_statement_name(index, name);
-    PGresult *result = PQprepare(stranger, name, memory, 0, NULL);
-    if (PQresultStatus(result) != PGRES_COMMAND_OK) {
-        fail_msg("%s: %s", memory, PQerrorMessage(stranger));
-    }
-    PQclear(result);
-}
-
 static void the_server_takes_every_statement(void **state)
 {
     (void)state;
@@ -487,6 +706,10 @@ int main(void)
         OPEN(deliveries_are_locked_in_one_order),
         OPEN(what_is_replayed_meanwhile_is_not_swept_away),
         OPEN(a_webhook_that_is_much_behind_is_dropped_in_parts),
+        OPEN(what_waits_behind_what_failed_is_not_in_the_way),
+        OPEN(the_next_one_goes_at_once_when_the_one_before_it_is_over),
+        OPEN(a_message_does_not_wait_for_the_one_before_it),
+        OPEN(after_five_failures_the_next_one_goes),
         OPEN(webhooks_change_while_no_other_batch_runs),
         OPEN(old_handles_are_not_used),
         OPEN(the_server_takes_every_statement),
