@@ -148,7 +148,7 @@ IDEM_API void idem_client_release(struct idem_client_intent *intent);
 /*
  * Writes all of them down in one transaction, flushed to the disk, and begins their runs. On an
  * error not one byte of any of them was or will be sent. An intent that is DONE, or REFUSED by its
- * server for good, ends at once with what the journal has.
+ * server for good, ends at once with what the journal has. IDEM_CLIENT_E_UNKNOWN: one is forgotten.
  */
 IDEM_API enum idem_client_err idem_client_submit(struct idem_client *client,
                                                  struct idem_client_intent *const *intents,
@@ -211,6 +211,21 @@ IDEM_API enum idem_client_err idem_client_next(struct idem_client *client,
 IDEM_API enum idem_client_err idem_client_forget(struct idem_client *client,
                                                  const char *name,
                                                  struct idem_client_error *reterr);
+
+/*
+ * Forgets, as above, every intent that is over and ended `age_ms` ago or earlier: at least a day,
+ * else IDEM_CLIENT_E_INVALID. What is not over stays, however old it is. Ages count up to the
+ * latest time that the journal itself has, or up to now if that is earlier: so a calendar that is
+ * wrong at this moment forgets nothing too early, as long as nothing was run under it. After a run
+ * under a calendar that is far ahead everything before it looks old while the calendar stays so,
+ * and what was run under one that was behind, in a journal that had nothing later, stays as old as
+ * that one said. Done in parts, so that others can write in between; on an error some may be
+ * forgotten. `ret_count`: how many were, also then.
+ */
+IDEM_API enum idem_client_err idem_client_forget_older(struct idem_client *client,
+                                                       int64_t age_ms,
+                                                       int64_t *ret_count,
+                                                       struct idem_client_error *reterr);
 
 /*
  * A person has found out what became of an intent that its server cannot tell any more: it happened

@@ -62,7 +62,11 @@ struct idem_client_verdict {
     bool over;           /* Running it again would only show the same verdict again. */
     bool replayed;       /* The server says that its answer is that of an earlier request. */
     bool recorded;       /* The journal has this verdict. If not, it will be found out again. */
-    /* Where to look at what has become of it: the server's word or the request's; or "". */
+    /*
+     * Where to look at what has become of it: the Location of a 202 of its server, else what the
+     * request brought, else where the dialect asks by key, with the key in its header; also before
+     * it is run. "": nowhere, or at more than IDEM_CLIENT_URL_MAX bytes.
+     */
     const char *status_url;
     /* The server's last answer, final or not; status 0: there was none. */
     uint16_t status;
@@ -99,13 +103,14 @@ struct idem_client_entry {
     char key[256];
     char method[8];
     char url[IDEM_CLIENT_URL_MAX + 1];
-    char status_url[IDEM_CLIENT_URL_MAX + 1];
-    enum idem_client_outcome outcome; /* Of its last run; NO_OUTCOME: it never ended. */
+    char status_url[IDEM_CLIENT_URL_MAX + 1]; /* As of the verdict. */
+    enum idem_client_outcome outcome;         /* Of its last run; NO_OUTCOME: it never ended. */
     enum idem_client_reason reason;
     bool over;
     uint16_t status;
     int64_t created_ms; /* Since 1970. */
-    int64_t ended_ms;   /* Of the last run; 0: none has ended. */
+    /* Of the last run, and never before what the journal had then; 0: none has ended. */
+    int64_t ended_ms;
     int64_t position;
 };
 

@@ -75,20 +75,6 @@ static void events_print(const struct idem_operation *operation, struct idem_buf
     idem_buf_add_i64(buf, (int64_t)operation->event_total);
 }
 
-/* The media type says JSON: application/json or anything "+json". */
-static bool is_json(struct idem_str value)
-{
-    struct idem_str rest = value;
-    struct idem_str type = idem_str_trim(idem_str_next(&rest, ';'));
-    const size_t suffix_len = 4; /* "json" behind a '/' or '+'. */
-    if (type.len <= suffix_len) {
-        return false;
-    }
-    struct idem_str suffix = idem_str_slice(type, type.len - suffix_len, suffix_len);
-    char before = type.data[type.len - suffix_len - 1];
-    return idem_str_equal_nocase(suffix, IDEM_STR("json")) && (before == '/' || before == '+');
-}
-
 /* Prints the header lines as members; true if they say that the body is JSON. */
 static bool headers_print(struct idem_str lines, struct idem_buf *buf)
 {
@@ -106,7 +92,8 @@ static bool headers_print(struct idem_str lines, struct idem_buf *buf)
         add(buf, ":");
         idem_json_add_string(buf, value);
         first = false;
-        json = json || (idem_str_equal_nocase(name, IDEM_STR("Content-Type")) && is_json(value));
+        json = json || (idem_str_equal_nocase(name, IDEM_STR("Content-Type")) &&
+                        idem_json_is_media_type(value));
     }
     return json;
 }

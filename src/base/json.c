@@ -493,3 +493,15 @@ size_t idem_json_member(const struct idem_json *json, size_t object, struct idem
     }
     return 0;
 }
+
+bool idem_json_is_media_type(struct idem_str value)
+{
+    struct idem_str type = idem_str_trim(idem_str_next(&value, ';'));
+    const size_t suffix_len = 4; /* "json" behind a '/' or '+'. */
+    if (type.len <= suffix_len) {
+        return false;
+    }
+    struct idem_str suffix = idem_str_slice(type, type.len - suffix_len, suffix_len);
+    char before = type.data[type.len - suffix_len - 1];
+    return idem_str_equal_nocase(suffix, IDEM_STR("json")) && (before == '/' || before == '+');
+}

@@ -97,6 +97,9 @@ bool idem_json_canonical(const struct idem_json *json,
 /* Appends `text` as a JSON string with quotes, fewest escapes. `text` must be valid UTF-8. */
 void idem_json_add_string(struct idem_buf *buf, struct idem_str text);
 
+/* The value of a Content-Type says JSON: application/json, or anything "+json". No case. */
+bool idem_json_is_media_type(struct idem_str value);
+
 /* True if `text` is well-formed UTF-8 (RFC 3629). */
 bool idem_utf8_valid(struct idem_str text);
 

@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include "base/bug.h"
@@ -61,30 +62,24 @@ static bool says_nothing_was_sent(const char *text)
 {
     static const char end[] = "nothing was sent";
     size_t len = strlen(text);
-    return len >= sizeof(end) - 1 && strcmp(text + len - (sizeof(end) - 1), end) == 0;
+    return len >= sizeof(end) - 1 && strcasecmp(text + len - (sizeof(end) - 1), end) == 0;
 }
 
-static void fault_say(const struct idem_client_error *error)
+static void fault_say(enum idem_client_err err, const struct idem_client_error *error)
 {
+    if (err == IDEM_CLIENT_E_BUSY) {
+        idem_send_say(
+            "%s. This command sent nothing, and what the other one brings about is not known "
+            "yet: the same command again, later, tells.",
+            error->text);
+        return;
+    }
     idem_send_say("%s.%s", error->text,
                   says_nothing_was_sent(error->text) ? "" : " Nothing was sent.");
 }
 
-static void busy_say(const struct idem_client_error *error)
+static enum idem_exit fault_status(enum idem_client_err err)
 {
-    idem_send_say(
-        "%s. This command sent nothing, and what the other one brings about is not known "
-        "yet: the same command again, later, tells.",
-        error->text);
-}
-
-enum idem_exit idem_send_fault(enum idem_client_err err, const struct idem_client_error *error)
-{
-    if (err == IDEM_CLIENT_E_BUSY) {
-        busy_say(error);
-        return IDEM_EXIT_UNKNOWN;
-    }
-    fault_say(error);
     switch (err) {
     case IDEM_CLIENT_E_MISMATCH:
     case IDEM_CLIENT_E_REFUSED:
@@ -96,10 +91,17 @@ enum idem_exit idem_send_fault(enum idem_client_err err, const struct idem_clien
     case IDEM_CLIENT_E_SYSTEM:
         return IDEM_EXIT_OTHER;
     case IDEM_CLIENT_E_BUSY:
+        return IDEM_EXIT_UNKNOWN;
     case IDEM_CLIENT_OK:
         break;
     }
     IDEM_UNREACHABLE();
+}
+
+enum idem_exit idem_send_fault(enum idem_client_err err, const struct idem_client_error *error)
+{
+    fault_say(err, error);
+    return fault_status(err);
 }
 
 static enum idem_client_err client_open(const struct idem_send_options *options,
@@ -221,14 +223,26 @@ static enum idem_client_err intent_take(struct idem_client *client,
     return err;
 }
 
-/* The name belongs to another request: what may be done depends on what became of that one. */
-static void mismatch_say(struct idem_client *client, const char *name)
+/*
+ * The name belongs to another request: what may be done depends on what became of that one. Or the
+ * key to another name.
+ */
+static void mismatch_say(const struct idem_send_options *options,
+                         struct idem_client *client,
+                         const char *name)
 {
     struct idem_client_intent *former = NULL;
     struct idem_client_error error;
-    bool renewable = idem_client_resume(client, name, NULL, &former, &error) == IDEM_CLIENT_OK &&
-                     idem_client_verdict(former)->renewable;
+    enum idem_client_err err = idem_client_resume(client, name, NULL, &former, &error);
+    bool renewable = err == IDEM_CLIENT_OK && idem_client_verdict(former)->renewable;
     idem_client_release(former);
+    /* A new key is given to whatever request the name has: it can only be the key. */
+    if (err == IDEM_CLIENT_E_UNKNOWN || options->given[IDEM_SEND_NEW_KEY] != NULL) {
+        idem_send_say(
+            "Which name has the key: idem send --all --json. If this is another action, "
+            "it needs another key, or none.");
+        return;
+    }
     if (renewable) {
         idem_send_say(
             "The request that %s belongs to was refused, and nothing happened. To send this one "
@@ -255,10 +269,18 @@ static enum idem_exit send_run(const struct idem_send_options *options,
     enum idem_exit status = err == IDEM_CLIENT_OK ? idem_send_verdict_print(options, intent)
                                                   : idem_send_fault(err, &error);
     if (err == IDEM_CLIENT_E_MISMATCH) {
-        mismatch_say(client, request->name);
+        mismatch_say(options, client, request->name);
     }
     idem_client_release(intent);
     return status;
+}
+
+/* Forgetting sends nothing anyway, so that is not said. */
+static enum idem_exit forgetting_fault(enum idem_client_err err,
+                                       const struct idem_client_error *error)
+{
+    idem_send_say("%s.", error->text);
+    return fault_status(err);
 }
 
 static enum idem_exit forget_run(const struct idem_send_options *options,
@@ -272,10 +294,22 @@ static enum idem_exit forget_run(const struct idem_send_options *options,
         return IDEM_EXIT_USAGE;
     }
     if (err != IDEM_CLIENT_OK) {
-        return idem_send_fault(err, &error);
+        return forgetting_fault(err, &error);
     }
     idem_send_say("%s is forgotten: whoever uses the name again begins a new action.", name);
     return IDEM_EXIT_OK;
+}
+
+static enum idem_exit age_run(const struct idem_send_options *options, struct idem_client *client)
+{
+    const char *age = options->given[IDEM_SEND_OLDER_THAN];
+    struct idem_client_error error;
+    int64_t count = 0;
+    enum idem_client_err err = idem_client_forget_older(client, options->age_ms, &count, &error);
+    if (options->given[IDEM_SEND_QUIET] == NULL && (err == IDEM_CLIENT_OK || count > 0)) {
+        idem_send_say("%lld forgotten that ended %s ago or earlier.", (long long)count, age);
+    }
+    return err == IDEM_CLIENT_OK ? IDEM_EXIT_OK : forgetting_fault(err, &error);
 }
 
 static enum idem_exit decide_run(const struct idem_send_options *options,
@@ -318,7 +352,8 @@ static enum idem_exit way_run(const struct idem_send_options *options,
         status = idem_send_list(options, client);
         break;
     case IDEM_SEND_FORGETTING:
-        status = forget_run(options, client);
+        status = options->given[IDEM_SEND_OLDER_THAN] != NULL ? age_run(options, client)
+                                                              : forget_run(options, client);
         break;
     case IDEM_SEND_DECIDING:
         status = decide_run(options, client);

@@ -34,6 +34,7 @@ enum idem_send_word {
     IDEM_SEND_STATUS_URL,
     IDEM_SEND_DECIDE,
     IDEM_SEND_NOTE,
+    IDEM_SEND_OLDER_THAN,
     IDEM_SEND_CA_FILE,
     IDEM_SEND_PROXY,
     IDEM_SEND_HTTP1,
@@ -70,6 +71,7 @@ struct idem_send_options {
     bool happened;       /* Of --decide. */
     int64_t deadline_ms; /* 0: not given. */
     int64_t window_ms;
+    int64_t age_ms; /* Of --older-than. */
 };
 
 /* Prints "idem send: TEXT. Nothing was sent." to standard error; gives IDEM_EXIT_USAGE. */

@@ -27,6 +27,7 @@ static const char help[] =
     "       idem send --all [--json]\n"
     "       idem send --decide happened|not-happened --note TEXT --intent NAME\n"
     "       idem send --forget --intent NAME\n"
+    "       idem send --forget --older-than TIME\n"
     "\n"
     "Sends a request to an API that has idempotency keys, and repeats it safely until the\n"
     "outcome is known. Request, key and outcome are in a journal on disk before the first byte\n"
@@ -66,6 +67,8 @@ static const char help[] =
     "                              not-happened: it did not, and cannot any more\n"
     "      --note TEXT             with it: who has seen that where; is kept\n"
     "      --forget                forget an intent that is over; its name then begins a new one\n"
+    "      --older-than TIME       with it, instead of a name: all that are over and ended so\n"
+    "                              long ago, such as 90d; at least 1d\n"
     "  -h, --help                  this text\n"
     "\n"
     "Exit status: 0 done; 8 nothing happened so far: the same command, later; 7 not known: the\n"
@@ -86,6 +89,7 @@ static const struct option table[] = {
     { "status-url", required_argument, NULL, OPTION_FIRST + IDEM_SEND_STATUS_URL },
     { "decide", required_argument, NULL, OPTION_FIRST + IDEM_SEND_DECIDE },
     { "note", required_argument, NULL, OPTION_FIRST + IDEM_SEND_NOTE },
+    { "older-than", required_argument, NULL, OPTION_FIRST + IDEM_SEND_OLDER_THAN },
     { "ca-file", required_argument, NULL, OPTION_FIRST + IDEM_SEND_CA_FILE },
     { "proxy", required_argument, NULL, OPTION_FIRST + IDEM_SEND_PROXY },
     { "http1", no_argument, NULL, OPTION_FIRST + IDEM_SEND_HTTP1 },
@@ -301,13 +305,18 @@ static enum idem_exit journal_way_check(const struct idem_send_options *options)
         bool fits = word == IDEM_SEND_JOURNAL || word == IDEM_SEND_JSON ||
                     word == IDEM_SEND_QUIET || strcmp(idem_send_word_name(word), way) == 0 ||
                     (word == IDEM_SEND_INTENT && !lists) ||
+                    (word == IDEM_SEND_OLDER_THAN && options->way == IDEM_SEND_FORGETTING) ||
                     (word == IDEM_SEND_NOTE && options->way == IDEM_SEND_DECIDING);
         if (!fits && options->given[word] != NULL) {
             return idem_send_refuse("--%s does not go with --%s", idem_send_word_name(word), way);
         }
     }
-    if (!lists && options->given[IDEM_SEND_INTENT] == NULL) {
+    bool aged = options->given[IDEM_SEND_OLDER_THAN] != NULL;
+    if (!lists && !aged && options->given[IDEM_SEND_INTENT] == NULL) {
         return idem_send_refuse("--%s needs --intent NAME", way);
+    }
+    if (aged && options->given[IDEM_SEND_INTENT] != NULL) {
+        return idem_send_refuse("--intent or --older-than: one intent, or all of an age");
     }
     return IDEM_EXIT_OK;
 }
@@ -362,6 +371,9 @@ static enum idem_exit way_check(struct idem_send_options *options)
     if (given[IDEM_SEND_NOTE] != NULL) {
         return idem_send_refuse("--note goes with --decide");
     }
+    if (given[IDEM_SEND_OLDER_THAN] != NULL) {
+        return idem_send_refuse("--older-than goes with --forget");
+    }
     options->way = options->method != NULL ? IDEM_SEND_REQUEST : IDEM_SEND_RESUME;
     if (given[IDEM_SEND_NEW_KEY] != NULL && given[IDEM_SEND_INTENT] == NULL) {
         return idem_send_refuse("--new-key needs --intent NAME");
@@ -394,6 +406,9 @@ enum idem_exit idem_send_options_read(int argc, char **argv, struct idem_send_op
     }
     if (status == IDEM_EXIT_OK) {
         status = duration_read(ret_options, IDEM_SEND_WINDOW, true, &ret_options->window_ms);
+    }
+    if (status == IDEM_EXIT_OK) {
+        status = duration_read(ret_options, IDEM_SEND_OLDER_THAN, true, &ret_options->age_ms);
     }
     return status == IDEM_EXIT_OK ? credential_check(ret_options) : status;
 }

@@ -19,6 +19,8 @@
 #define ROUNDS_MAX   64  /* Of one perform; the rest is for the next. */
 #define TOGETHER_MAX 256 /* Verdicts in one transaction. */
 
+#define FORGET_MIN_MS INT64_C(86400000) /* A day: a retry of yesterday still finds its name. */
+
 void idem_client_place(struct idem_client_intent *intent, enum idem_client_place place)
 {
     struct idem_client *client = intent->client;
@@ -355,6 +357,9 @@ enum idem_client_err idem_client_next(struct idem_client *client,
                                       struct idem_client_entry *ret_entry,
                                       struct idem_client_error *reterr)
 {
+    if (!idem_client_is_own(client)) {
+        return idem_client_foreign(reterr);
+    }
     return idem_client_journal_next(client->journal, position, pending, ret_entry, reterr);
 }
 
@@ -376,4 +381,32 @@ enum idem_client_err idem_client_forget(struct idem_client *client,
     err = idem_client_journal_forget(client->journal, text, reterr);
     idem_client_journal_unlock(client->journal, text);
     return err;
+}
+
+enum idem_client_err idem_client_forget_older(struct idem_client *client,
+                                              int64_t age_ms,
+                                              int64_t *ret_count,
+                                              struct idem_client_error *reterr)
+{
+    *ret_count = 0;
+    if (!idem_client_is_own(client)) {
+        return idem_client_foreign(reterr);
+    }
+    if (age_ms < FORGET_MIN_MS) {
+        return idem_client_fail(reterr, IDEM_CLIENT_E_INVALID,
+                                "what is forgotten by its age is at least a day old");
+    }
+    enum idem_client_err err = idem_client_journal_high_read(client->journal, reterr);
+    if (err != IDEM_CLIENT_OK) {
+        return err;
+    }
+    int64_t now_us = idem_client_now(client).wall_us;
+    int64_t high_us = idem_client_journal_high_us(client->journal);
+    int64_t latest_ms = (now_us < high_us ? now_us : high_us) / IDEM_US_PER_MS;
+    if (age_ms >= latest_ms) {
+        return IDEM_CLIENT_OK;
+    }
+    /* Nobody runs what is over, and a handle of it finds out by its version that it is gone. */
+    int64_t until_us = (latest_ms - age_ms) * IDEM_US_PER_MS;
+    return idem_client_journal_forget_until(client->journal, until_us, ret_count, reterr);
 }

@@ -108,6 +108,7 @@ struct idem_client_intent {
     struct idem_client_answer answer;
     char status_url[IDEM_CLIENT_URL_MAX + 1];
     char operation_url[IDEM_CLIENT_URL_MAX + 1]; /* Empty: not told. */
+    char key_url[IDEM_CLIENT_URL_MAX + 1];       /* Where its key is asked for; empty: nowhere. */
     char message[IDEM_CLIENT_MESSAGE_MAX];
     struct idem_client_verdict verdict;
 };
@@ -193,6 +194,13 @@ int64_t idem_run_due_us(const struct idem_client_intent *intent);
 
 /* Fills the verdict from the record; `recorded` says whether the journal has it. */
 void idem_verdict_from_record(struct idem_client_intent *intent, bool recorded);
+
+/*
+ * When a run that ends now has ended, in microseconds of wall time: never before its beginning, nor
+ * before the latest time that the journal has, since the calendar may be behind for a moment, and
+ * what is forgotten by its age would be forgotten too early.
+ */
+int64_t idem_verdict_end_us(struct idem_client *client, const struct idem_client_record *record);
 
 /* Puts the end of a run into the record: verdict, message, answer. */
 void idem_verdict_settle(struct idem_client_intent *intent, const struct idem_move *move);

@@ -33,6 +33,10 @@ static void record_take(struct idem_client_intent *intent, struct idem_client_re
     text_copy(intent->status_url, sizeof(intent->status_url), record->status_url);
     intent->record.status_url = idem_str_from(intent->status_url);
     text_copy(intent->operation_url, sizeof(intent->operation_url), record->operation_url);
+    struct idem_buf key_url;
+    idem_buf_init(&key_url, intent->key_url, sizeof(intent->key_url) - 1);
+    idem_inquiry_key_url(intent->dialect, intent->record.url, &key_url);
+    intent->key_url[key_url.full ? 0 : key_url.len] = '\0'; /* A part of an address is none. */
     struct idem_str message = idem_str_slice(record->message, 0, IDEM_CLIENT_MESSAGE_MAX - 1);
     text_copy(intent->message, sizeof(intent->message), message);
     /* Without memory for it there is no answer to show; the journal has it. */
@@ -109,6 +113,7 @@ static enum idem_client_err handle_make(struct idem_client *client,
 
 /* The journal's record of that name if it is the same request; `asked` otherwise. */
 static enum idem_client_err record_choose(struct idem_client *client,
+                                          const struct idem_client_request *request,
                                           struct idem_client_record *asked,
                                           struct idem_client_record *ret_record,
                                           struct idem_client_error *reterr)
@@ -117,9 +122,12 @@ static enum idem_client_err record_choose(struct idem_client *client,
     enum idem_client_err err =
         idem_client_journal_find(client->journal, asked->name, &known, reterr);
     if (err == IDEM_CLIENT_E_UNKNOWN) {
-        *ret_record = *asked;
-        asked->memory = NULL;
-        return IDEM_CLIENT_OK;
+        err = idem_request_check_new(request, reterr);
+        if (err == IDEM_CLIENT_OK) {
+            *ret_record = *asked;
+            asked->memory = NULL;
+        }
+        return err;
     }
     if (err != IDEM_CLIENT_OK) {
         return err;
@@ -158,7 +166,7 @@ enum idem_client_err idem_client_intend(struct idem_client *client,
         err = idem_request_record(client, request, dialect, &asked, reterr);
     }
     if (err == IDEM_CLIENT_OK) {
-        err = record_choose(client, &asked, &record, reterr);
+        err = record_choose(client, request, &asked, &record, reterr);
     }
     if (err == IDEM_CLIENT_OK) {
         err = handle_make(client, &record, request->credential, ret_intent, reterr);
@@ -177,6 +185,9 @@ enum idem_client_err idem_client_resume(struct idem_client *client,
                                         struct idem_client_error *reterr)
 {
     struct idem_client_record record = { .memory = NULL };
+    if (!idem_client_is_own(client)) {
+        return idem_client_foreign(reterr);
+    }
     enum idem_client_err err =
         idem_client_journal_find(client->journal, idem_str_from(name), &record, reterr);
     if (err != IDEM_CLIENT_OK) {
@@ -214,6 +225,9 @@ static enum idem_client_err record_renewed(struct idem_client_intent *intent,
     }
     const struct idem_dialect *dialect = NULL;
     enum idem_client_err err = idem_request_check(request, &dialect, reterr);
+    if (err == IDEM_CLIENT_OK) {
+        err = idem_request_check_new(request, reterr);
+    }
     if (err == IDEM_CLIENT_OK &&
         !idem_str_equal(idem_str_from(request->name), intent->record.name)) {
         err = idem_client_fail(reterr, IDEM_CLIENT_E_INVALID,
@@ -300,7 +314,6 @@ static enum idem_client_err decide_locked(struct idem_client *client,
         return idem_client_fail(reterr, IDEM_CLIENT_E_REFUSED, "%s: there is nothing to decide",
                                 record->over ? "it is over" : "it was never run");
     }
-    struct idem_moment now = idem_client_now(client);
     record->outcome = happened ? IDEM_CLIENT_DONE : IDEM_CLIENT_REFUSED;
     record->reason = IDEM_CLIENT_DECIDED;
     record->over = true;
@@ -308,7 +321,7 @@ static enum idem_client_err decide_locked(struct idem_client *client,
     record->answer_status = 0; /* What the server said was not the end of it. */
     record->answer_headers = (struct idem_str){ .len = 0 };
     record->answer_body = (struct idem_str){ .len = 0 };
-    record->ended_us = now.wall_us;
+    record->ended_us = idem_verdict_end_us(client, record);
     return idem_client_journal_end(client->journal, &record, 1, reterr);
 }
 

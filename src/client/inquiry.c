@@ -95,6 +95,21 @@ static bool by_key_url(struct idem_str url, struct idem_buf *buf)
     return true;
 }
 
+void idem_inquiry_key_url(const struct idem_dialect *dialect,
+                          struct idem_str url,
+                          struct idem_buf *buf)
+{
+    (void)(dialect->has_operations && by_key_url(url, buf)); /* Where it tells none: nothing. */
+}
+
+struct idem_str idem_inquiry_best(const struct idem_inquiry_places *places)
+{
+    if (places->operation_url.len > 0) {
+        return places->operation_url;
+    }
+    return places->status_url.len > 0 ? places->status_url : places->key_url;
+}
+
 enum idem_inquiry_way idem_inquiry_url(const struct idem_inquiry_from *from, struct idem_buf *buf)
 {
     if (from->operation_url.len > 0 && idem_target_same_origin(from->url, from->operation_url)) {
@@ -231,18 +246,24 @@ static struct idem_str headers_read(const struct idem_json *json,
     return idem_str_slice(idem_buf_str(memory), from, memory->len);
 }
 
-/* JSON as it stands in the operation, a string without its escapes, null as nothing. */
+/*
+ * The bytes as they were stored. The API shows a body that is JSON as it stands, without the line
+ * end that each of its JSON bodies has (src/api/operation.c), any other one as a string, none as
+ * null.
+ */
 static struct idem_str body_read(const struct idem_json *json, size_t body, struct idem_buf *memory)
 {
     const struct idem_json_token *token = &json->tokens[body];
+    size_t from = memory->len;
     if (token->kind == IDEM_JSON_NULL) {
         return (struct idem_str){ .data = NULL };
     }
-    if (token->kind != IDEM_JSON_STRING) {
-        return token->raw;
+    if (token->kind == IDEM_JSON_STRING) {
+        idem_json_unescape(json, body, memory);
+    } else {
+        idem_buf_add(memory, token->raw);
+        idem_buf_add_char(memory, '\n');
     }
-    size_t from = memory->len;
-    idem_json_unescape(json, body, memory);
     return idem_str_slice(idem_buf_str(memory), from, memory->len);
 }
 

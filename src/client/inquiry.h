@@ -35,6 +35,24 @@ struct idem_inquiry_from {
 /* Appends the URL to ask at. */
 enum idem_inquiry_way idem_inquiry_url(const struct idem_inquiry_from *from, struct idem_buf *buf);
 
+/*
+ * Appends the address of the operation of the request's key; nothing if the dialect has none, or
+ * the URL tells no endpoint. The key goes in its header.
+ */
+void idem_inquiry_key_url(const struct idem_dialect *dialect,
+                          struct idem_str url,
+                          struct idem_buf *buf);
+
+/* The addresses where a person can look; each may be empty. */
+struct idem_inquiry_places {
+    struct idem_str operation_url; /* The server has named it. */
+    struct idem_str status_url;    /* The request brought it. */
+    struct idem_str key_url;       /* Asked with the key. */
+};
+
+/* The best of them; empty: there is none. */
+struct idem_str idem_inquiry_best(const struct idem_inquiry_places *places);
+
 /* The operation's answer as it was stored. Borrowed from the call and from `memory`. */
 struct idem_inquiry_answer {
     uint16_t status;         /* 0: there is none, or not yet. */

@@ -68,6 +68,9 @@ struct idem_client_record {
     int64_t ended_us;
 };
 
+/* What is said, with IDEM_CLIENT_E_UNKNOWN, of a record that is gone. */
+#define IDEM_CLIENT_FORGOTTEN "it was forgotten meanwhile; its name now begins a new action"
+
 void idem_client_record_clear(struct idem_client_record *record);
 
 /* Makes the file if it is not there; refuses one that is not a journal, or a newer one. */
@@ -94,6 +97,7 @@ void idem_client_journal_unlock(struct idem_client_journal *journal, struct idem
  * The runs begin: all records, inserted or updated, durable when it returns OK. Writes request (of
  * a new one), times, first, asker and doubt; takes the last verdict off. Sets id and version.
  * IDEM_CLIENT_E_BUSY: one was changed since it was found, nothing was written.
+ * IDEM_CLIENT_E_UNKNOWN: one was forgotten since, nothing was written.
  * IDEM_CLIENT_E_MISMATCH: a new one has a key that another name has for the same method and URL.
  * IDEM_CLIENT_E_JOURNAL: nothing was sent and, once the journal can be written again, what is in it
  * says the truth.
@@ -140,6 +144,17 @@ enum idem_client_err idem_client_journal_forget(struct idem_client_journal *jour
                                                 struct idem_client_error *reterr) IDEM_MUST_CHECK;
 
 /*
+ * Deletes what is over and ended at `until_us` (wall) or before, with former keys, in transactions
+ * of a part each, with a pause of milliseconds behind each: after an error some are gone.
+ * `ret_count`: how many, also on an error. Errors as of begin().
+ */
+enum idem_client_err idem_client_journal_forget_until(struct idem_client_journal *journal,
+                                                      int64_t until_us,
+                                                      int64_t *ret_count,
+                                                      struct idem_client_error *reterr)
+    IDEM_MUST_CHECK;
+
+/*
  * Who asks: a digest of the credential's line, keyed by the intent's key; empty for no credential.
  * It tells one from another, and nothing else about it.
  */
@@ -150,8 +165,12 @@ void idem_client_journal_asker(struct idem_client_journal *journal,
 
 /*
  * The latest wall time in it, of any begin or end: as of the opening or of the last find(),
- * begin(), note(), renew() or end() of this journal. 0: none.
+ * begin(), note(), renew(), end() or high_read() of this journal. 0: none.
  */
 int64_t idem_client_journal_high_us(const struct idem_client_journal *journal);
+
+/* Takes over into high_us() what others have written since. */
+enum idem_client_err idem_client_journal_high_read(
+    struct idem_client_journal *journal, struct idem_client_error *reterr) IDEM_MUST_CHECK;
 
 #endif /* IDEM_CLIENT_JOURNAL_H */

@@ -36,6 +36,7 @@ enum idem_client_statement {
     IDEM_CLIENT_SQL_NEXT,
     IDEM_CLIENT_SQL_NEXT_PENDING,
     IDEM_CLIENT_SQL_FORGET,
+    IDEM_CLIENT_SQL_FORGET_PART,
     IDEM_CLIENT_SQL_HIGH,
     IDEM_CLIENT_SQL_HIGH_RAISE,
     IDEM_CLIENT_SQL_SERIAL,
@@ -124,11 +125,5 @@ enum idem_client_err idem_client_journal_read_record(struct idem_client_journal 
 
 /* Bytes of the statement's row; false: there was no memory for them. */
 bool idem_client_journal_column(sqlite3_stmt *statement, int index, struct idem_str *ret_text);
-
-/* journal_read.c */
-
-/* Takes over what others have written. */
-enum idem_client_err idem_client_journal_high_read(struct idem_client_journal *journal,
-                                                   struct idem_client_error *reterr);
 
 #endif /* IDEM_CLIENT_JOURNAL_INTERNAL_H */

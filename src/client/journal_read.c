@@ -4,9 +4,12 @@
  * A statement is reset before anything else happens: one that stands on a row holds its snapshot,
  * and a log under a snapshot cannot begin anew.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/bug.h"
+#include "client/dialect.h"
+#include "client/inquiry.h"
 #include "client/journal_internal.h"
 
 #define CANNOT_READ "the journal cannot be read"
@@ -67,7 +70,38 @@ static bool text_copy(sqlite3_stmt *statement, int index, char *ret_text, size_t
     return true;
 }
 
-/* As NEXT_COLUMNS. An operation's address that is too long is not shown; the request's is. */
+/* Text of a column, empty if it is longer than an address can be. */
+static struct idem_str url_column(sqlite3_stmt *statement, int index)
+{
+    struct idem_str url;
+    bool fits =
+        idem_client_journal_column(statement, index, &url) && url.len <= IDEM_CLIENT_URL_MAX;
+    return fits ? url : (struct idem_str){ .len = 0 };
+}
+
+/* Where to look; an address that is too long is not shown. */
+static void status_url_read(sqlite3_stmt *statement, struct idem_client_entry *entry)
+{
+    char memory[IDEM_CLIENT_URL_MAX];
+    struct idem_buf key_url;
+    struct idem_str name;
+    const struct idem_dialect *dialect =
+        idem_client_journal_column(statement, 13, &name) ? idem_dialect_find(name) : NULL;
+    idem_buf_init(&key_url, memory, sizeof(memory));
+    if (dialect != NULL) {
+        idem_inquiry_key_url(dialect, idem_str_from(entry->url), &key_url);
+    }
+    const struct idem_inquiry_places places = {
+        .operation_url = url_column(statement, 5),
+        .status_url = url_column(statement, 4),
+        .key_url = key_url.full ? (struct idem_str){ .len = 0 } : idem_buf_str(&key_url),
+    };
+    struct idem_str best = idem_inquiry_best(&places);
+    (void)snprintf(entry->status_url, sizeof(entry->status_url), "%.*s", (int)best.len,
+                   best.len > 0 ? best.data : "");
+}
+
+/* As NEXT_COLUMNS. */
 static bool entry_read(sqlite3_stmt *statement, struct idem_client_entry *ret_entry)
 {
     struct idem_client_entry *entry = ret_entry;
@@ -75,9 +109,8 @@ static bool entry_read(sqlite3_stmt *statement, struct idem_client_entry *ret_en
                 text_copy(statement, 1, entry->key, sizeof(entry->key)) &&
                 text_copy(statement, 2, entry->method, sizeof(entry->method)) &&
                 text_copy(statement, 3, entry->url, sizeof(entry->url));
-    if (sqlite3_column_bytes(statement, 5) == 0 ||
-        !text_copy(statement, 5, entry->status_url, sizeof(entry->status_url))) {
-        ours = ours && text_copy(statement, 4, entry->status_url, sizeof(entry->status_url));
+    if (ours) {
+        status_url_read(statement, entry);
     }
     int outcome = sqlite3_column_int(statement, 7);
     int reason = sqlite3_column_int(statement, 8);

@@ -84,7 +84,7 @@ static const char schema[] =
 #define THIS_VERSION "version = version + 1 WHERE id = ? AND version = ?"
 #define NEXT_COLUMNS                                                                 \
     "SELECT name, key, method, url, status_url, operation_url, id, outcome, reason," \
-    " over, answer_status, created_us, ended_us FROM intents"
+    " over, answer_status, created_us, ended_us, dialect FROM intents"
 
 /*
  * A run is in doubt from its beginning: that is written here, whatever the caller hands in. A run
@@ -121,6 +121,17 @@ static const char *const sqls[IDEM_CLIENT_SQL_COUNT] = {
     [IDEM_CLIENT_SQL_FORGET] =
         "DELETE FROM intents WHERE name = ?"
         " AND (over = 1 OR (outcome = 2 AND doubt = 0))",
+    /*
+     * Of the next 256 those before which there are less than 2 MiB: the first one always. What is
+     * deleted is overwritten, and others wait for it. RETURNING, so that the next part begins
+     * behind this one.
+     */
+    [IDEM_CLIENT_SQL_FORGET_PART] =
+        "DELETE FROM intents WHERE id IN (SELECT id FROM (SELECT id, sum(size) OVER"
+        " (ORDER BY id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS ahead"
+        " FROM (SELECT id, length(body) + length(answer_body) AS size FROM intents"
+        " WHERE id > ? AND over = 1 AND ended_us BETWEEN 1 AND ? ORDER BY id LIMIT 256))"
+        " WHERE ahead IS NULL OR ahead < 2097152) RETURNING id",
     [IDEM_CLIENT_SQL_HIGH] = "SELECT value FROM meta WHERE name = 'high_us'",
     [IDEM_CLIENT_SQL_SERIAL] = "SELECT value FROM meta WHERE name = 'serial'",
     [IDEM_CLIENT_SQL_SERIAL_RAISE] =

@@ -8,6 +8,7 @@
  * id of a new one, which is known earlier and is taken back. version 0 marks new ones until then.
  */
 #include <string.h>
+#include <time.h>
 
 #include "base/bug.h"
 #include "client/journal_internal.h"
@@ -18,6 +19,9 @@
 #define METHOD_MAX   (sizeof(((struct idem_client_entry *)0)->method) - 1)
 #define KEY_MAX      (sizeof(((struct idem_client_entry *)0)->key) - 1)
 #define DIALECT_MAX  32
+
+/* Between two parts: who waits for the lock looks for it every 100 ms at the latest. */
+#define PART_PAUSE_NS (10 * 1000 * 1000)
 
 static enum idem_client_err run(struct idem_client_journal *journal,
                                 enum idem_client_statement which,
@@ -131,6 +135,24 @@ static enum idem_client_err record_insert(struct idem_client_journal *journal,
     return err;
 }
 
+/* Why a record that was known is not as it was: it is gone, or another one has changed it. */
+static enum idem_client_err stale_fail(struct idem_client_journal *journal,
+                                       const struct idem_client_record *record,
+                                       struct idem_client_error *reterr)
+{
+    struct idem_client_record found;
+    struct idem_client_error error;
+    enum idem_client_err err = idem_client_journal_find(journal, record->name, &found, &error);
+    if (err == IDEM_CLIENT_E_UNKNOWN) {
+        return idem_client_fail(reterr, err, "%.*s: " IDEM_CLIENT_FORGOTTEN, (int)record->name.len,
+                                record->name.data);
+    }
+    if (err == IDEM_CLIENT_OK) {
+        idem_client_record_clear(&found);
+    }
+    return idem_client_fail(reterr, IDEM_CLIENT_E_BUSY, CHANGED);
+}
+
 static enum idem_client_err record_begin(struct idem_client_journal *journal,
                                          struct idem_client_record *record,
                                          struct idem_client_error *reterr)
@@ -146,7 +168,8 @@ static enum idem_client_err record_begin(struct idem_client_journal *journal,
     int index = idem_client_journal_bind_run(statement, 1, record);
     index = bind_guard(statement, index, record);
     (void)idem_client_journal_bind_text(statement, index, record->key);
-    return run_guarded(journal, IDEM_CLIENT_SQL_REPEAT, reterr);
+    err = run_guarded(journal, IDEM_CLIENT_SQL_REPEAT, reterr);
+    return err == IDEM_CLIENT_E_BUSY ? stale_fail(journal, record, reterr) : err;
 }
 
 static enum idem_client_err record_note(struct idem_client_journal *journal,
@@ -347,4 +370,62 @@ enum idem_client_err idem_client_journal_forget(struct idem_client_journal *jour
         err = run_guarded(journal, IDEM_CLIENT_SQL_FORGET, reterr);
     }
     return finish(journal, err, reterr);
+}
+
+/* Deletes the next part behind `*position`, which becomes its last. Zero of them: the end. */
+static enum idem_client_err part_forget(struct idem_client_journal *journal,
+                                        int64_t until_us,
+                                        int64_t *position,
+                                        int64_t *ret_count,
+                                        struct idem_client_error *reterr)
+{
+    sqlite3_stmt *statement = journal->statements[IDEM_CLIENT_SQL_FORGET_PART];
+    enum idem_client_err err = IDEM_CLIENT_OK;
+    int64_t last = *position;
+    int64_t count = 0;
+    int rc;
+    (void)idem_client_journal_bind_i64(statement, 1, *position);
+    (void)idem_client_journal_bind_i64(statement, 2, until_us);
+    while ((rc = sqlite3_step(statement)) == SQLITE_ROW) {
+        last = latest(last, sqlite3_column_int64(statement, 0)); /* In any order. */
+        count += 1;
+    }
+    if (rc != SQLITE_DONE) {
+        err = idem_client_journal_sqlite_fail(journal, CANNOT_WRITE, reterr);
+    }
+    (void)sqlite3_reset(statement); /* Only repeats what the step said. */
+    if (err == IDEM_CLIENT_OK) {
+        *position = last;
+        *ret_count = count;
+    }
+    return err;
+}
+
+enum idem_client_err idem_client_journal_forget_until(struct idem_client_journal *journal,
+                                                      int64_t until_us,
+                                                      int64_t *ret_count,
+                                                      struct idem_client_error *reterr)
+{
+    enum idem_client_err err;
+    int64_t position = 0;
+    int64_t total = 0;
+    int64_t count;
+    do {
+        count = 0;
+        err = idem_client_journal_in_place(journal, reterr);
+        if (err == IDEM_CLIENT_OK) {
+            err = run(journal, IDEM_CLIENT_SQL_BEGIN, reterr);
+        }
+        if (err == IDEM_CLIENT_OK) {
+            err = part_forget(journal, until_us, &position, &count, reterr);
+            err = finish(journal, err, reterr);
+        }
+        if (err == IDEM_CLIENT_OK && count > 0) {
+            total += count;
+            const struct timespec pause = { .tv_nsec = PART_PAUSE_NS };
+            (void)nanosleep(&pause, NULL); /* Shorter does not matter. */
+        }
+    } while (err == IDEM_CLIENT_OK && count > 0);
+    *ret_count = total;
+    return err;
 }

@@ -4,7 +4,7 @@
  *
  *   - without a complete answer nothing is DONE, REFUSED or RUNNING;
  *   - REFUSED only by a problem of ours whose refusal is stored, or by what Stripe has stored;
- *   - DONE only by a 2xx that is the API's own, or by a problem of ours that says so;
+ *   - DONE only by a 2xx that is the API's own and whole, or by a problem of ours that says so;
  *   - never AGAIN after 400, 410, 412 and 422, unless the server itself asks for the same key;
  *   - an answer that names another key leaves everything open;
  *   - where the API sends the key back, nothing is DONE or REFUSED without it;
@@ -58,6 +58,7 @@ enum mark {
     MARK_OTHER_KEY,
     MARK_NO_KEY,
     MARK_PAGE,
+    MARK_BROKEN,
     MARK_ADVISED,
     MARK_REPLAYED,
     MARK_SHOULD_RETRY
@@ -114,6 +115,8 @@ static bool mark_fits(enum mark mark,
         return dialect->echoes_key && signal->echoed != IDEM_SAID_YES;
     case MARK_PAGE:
         return signal->page;
+    case MARK_BROKEN:
+        return signal->broken;
     case MARK_ADVISED:
         return signal->effect != IDEM_SAID_EFFECT_ABSENT || signal->retry != IDEM_SAID_RETRY_ABSENT;
     case MARK_REPLAYED:
@@ -275,7 +278,9 @@ static const char page_tail[] =
     "else in `error.type`; Adyen in `errorCode`; PayPal in `details[0].issue`, else in `name`. A\n"
     "body that is not strict JSON (RFC 8259, no member twice) or is longer than an error can be "
     "has\n"
-    "no code.\n"
+    "no code. A body is to be JSON if its type says so (`application/json`, `+json`), and in a\n"
+    "success of idem, Stripe, Adyen and PayPal always; cut or harmed is what is no whole text of\n"
+    "RFC 8259. Repeated names and bytes that are no UTF-8 do not count as harm.\n"
     "\n"
     "## Asking\n"
     "\n"
@@ -287,7 +292,8 @@ static const char page_tail[] =
     "meaning is *running*; once it has an answer, the meaning of that answer by the rules above, "
     "if\n"
     "it agrees with the operation's state; a released one was turned away. No record is *unsure*,\n"
-    "*again*: a request may still be on its way; only a later run sends again after it.\n"
+    "*again*: a request may still be on its way; only a later run sends again after it. An answer\n"
+    "that is found so is the stored one, to the byte.\n"
     "\n"
     "## What is never sent again\n"
     "\n"
@@ -397,6 +403,8 @@ static const char *mark_text(enum mark mark)
         return "the API (idem) sends the key back, and it is not there";
     case MARK_PAGE:
         return "the body is none of this API's (a web page, XML, no JSON object)";
+    case MARK_BROKEN:
+        return "the body is to be JSON, and was cut or harmed, or is a refusal that cannot be read";
     case MARK_ADVISED:
         return "a problem of idem with other advice";
     case MARK_REPLAYED:

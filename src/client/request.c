@@ -106,6 +106,45 @@ const char *idem_request_line_objection(const struct idem_dialect *dialect, stru
     return NULL;
 }
 
+/* Fields that would make an answer which cannot be read, or a conversation that is not this one. */
+static const char *new_line_objection(struct idem_str name)
+{
+    static const char *const connection[] = { "Keep-Alive", "Proxy-Connection", "TE", "Trailer",
+                                              "Upgrade" };
+    for (size_t i = 0; i < IDEM_ARRAY_COUNT(connection); i++) {
+        if (idem_str_equal_nocase(name, idem_str_from(connection[i]))) {
+            return "connections are the client's";
+        }
+    }
+    if (idem_str_equal_nocase(name, IDEM_STR("Accept-Encoding"))) {
+        return "answers are read and kept as they come";
+    }
+    return line_is_secret(name)
+               ? "a credential is given as credential, so that it is never written down"
+               : NULL;
+}
+
+static enum idem_client_err line_refuse(struct idem_str line,
+                                        const char *why,
+                                        struct idem_client_error *reterr)
+{
+    return idem_client_fail(reterr, IDEM_CLIENT_E_INVALID, "header %.*s: %s; nothing was sent",
+                            (int)idem_str_find(line, ':'), line.data, why);
+}
+
+enum idem_client_err idem_request_check_new(const struct idem_client_request *request,
+                                            struct idem_client_error *reterr)
+{
+    for (size_t i = 0; i < request->header_count; i++) {
+        struct idem_str line = idem_str_from(request->headers[i]);
+        const char *why = new_line_objection(idem_str_slice(line, 0, idem_str_find(line, ':')));
+        if (why != NULL) {
+            return line_refuse(line, why, reterr);
+        }
+    }
+    return IDEM_CLIENT_OK;
+}
+
 static enum idem_client_err headers_check(const struct idem_client_request *request,
                                           const struct idem_dialect *dialect,
                                           struct idem_client_error *reterr)
@@ -118,13 +157,8 @@ static enum idem_client_err headers_check(const struct idem_client_request *requ
                                     "header %zu is not \"Name: value\"; nothing was sent", i + 1);
         }
         const char *why = idem_request_line_objection(dialect, line);
-        if (why == NULL && line_is_secret(idem_str_slice(line, 0, idem_str_find(line, ':')))) {
-            why = "a credential is given as credential, so that it is never written down";
-        }
         if (why != NULL) {
-            return idem_client_fail(reterr, IDEM_CLIENT_E_INVALID,
-                                    "header %.*s: %s; nothing was sent",
-                                    (int)idem_str_find(line, ':'), line.data, why);
+            return line_refuse(line, why, reterr);
         }
         size += line.len + 1;
     }

@@ -16,6 +16,13 @@ enum idem_client_err idem_request_check(const struct idem_client_request *reques
                                         const struct idem_dialect **ret_dialect,
                                         struct idem_client_error *reterr) IDEM_MUST_CHECK;
 
+/*
+ * Its headers are none that a new request may not have. Apart from the check above: what the
+ * journal has from before one of them was refused is gone on with.
+ */
+enum idem_client_err idem_request_check_new(const struct idem_client_request *request,
+                                            struct idem_client_error *reterr) IDEM_MUST_CHECK;
+
 /* The record of a checked request, under its key or one that is made. The caller clears it. */
 enum idem_client_err idem_request_record(struct idem_client *client,
                                          const struct idem_client_request *request,

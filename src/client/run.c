@@ -231,6 +231,14 @@ static void lines_add_common(const struct idem_client_intent *intent,
     }
 }
 
+/* Answers are read and kept as they come. Without this line any coding would be acceptable. */
+static void line_add_coding(const struct idem_client_intent *intent, struct idem_http_call *call)
+{
+    if (!header_is_given(intent, "Accept-Encoding")) { /* Of an older intent. */
+        line_add(call, IDEM_STR("Accept-Encoding: identity"));
+    }
+}
+
 static void call_make_send(struct idem_client_slot *slot)
 {
     struct idem_client_intent *intent = slot->intent;
@@ -251,6 +259,7 @@ static void call_make_send(struct idem_client_slot *slot)
     idem_buf_init(&buf, slot->lines, sizeof(slot->lines));
     lines_add_common(intent, call, &buf);
     lines_add_own(intent, call, &buf);
+    line_add_coding(intent, call);
     struct idem_str lines = intent->record.headers;
     while (lines.len > 0) {
         line_add(call, idem_str_next(&lines, '\n'));
@@ -277,6 +286,7 @@ static void call_make_ask(struct idem_client_slot *slot)
         lines_add_common(intent, call, &buf); /* To nobody else: credential and key open doors. */
     }
     line_add(call, IDEM_STR("Accept: application/json"));
+    line_add(call, IDEM_STR("Accept-Encoding: identity"));
 }
 
 static const char *method_text(const struct idem_client_intent *intent)
@@ -409,8 +419,10 @@ static struct idem_reading send_read(struct idem_client_intent *intent,
             return no_memory;
         }
         intent->record.replayed = signal.replayed == IDEM_SAID_YES;
-        if (signal.expires_in_us > 0) {
+        if (signal.expires_in_us > 0) { /* Of this run's sends, too. */
             intent->record.expires_us = wall_us + signal.expires_in_us;
+            intent->window_us =
+                least(intent->window_us, now_us(intent->client) + signal.expires_in_us);
         }
         location_keep(intent, &signal);
     }

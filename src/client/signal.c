@@ -12,10 +12,9 @@
  */
 #include "client/signal.h"
 
-#include <string.h>
-
 #include "base/date.h"
 #include "base/json.h"
+#include "client/json_text.h"
 
 #define TOKENS_MAX   512  /* Of an error's body; a document with more has no code. */
 #define KEY_LINE_MAX 1024 /* A quoted key of 255 bytes with its header's name. */
@@ -250,18 +249,19 @@ static struct idem_str shape_code(enum idem_error_shape shape,
     return (struct idem_str){ .data = NULL };
 }
 
-void idem_signal_read_error(const struct idem_dialect *dialect,
-                            struct idem_str body,
-                            struct idem_signal *signal)
+/* False: it is an error's, and no JSON that can be read. */
+static bool error_read(const struct idem_dialect *dialect,
+                       struct idem_str body,
+                       struct idem_signal *signal)
 {
     if (signal->status < ERROR_MIN) {
-        return;
+        return true;
     }
     struct document document;
     struct idem_json_fault fault;
     idem_json_init(&document.json, document.tokens, TOKENS_MAX);
     if (!idem_json_parse(&document.json, body, &fault)) {
-        return;
+        return false;
     }
     char unescaped[256]; /* More than any word that is looked for. */
     struct idem_buf memory;
@@ -269,6 +269,14 @@ void idem_signal_read_error(const struct idem_dialect *dialect,
     if (!own_problem_read(&document.json, &memory, signal)) {
         code_set(signal, shape_code(dialect->shape, &document.json, &memory));
     }
+    return true;
+}
+
+void idem_signal_read_error(const struct idem_dialect *dialect,
+                            struct idem_str body,
+                            struct idem_signal *signal)
+{
+    (void)error_read(dialect, body, signal); /* What cannot be read is absent. */
 }
 
 /* ---- the answer ---- */
@@ -298,27 +306,103 @@ static bool is_html(struct idem_str content_type)
            idem_str_equal_nocase(type, IDEM_STR("application/xhtml+xml"));
 }
 
-/* Whether the body begins with `byte`, white space aside. */
-static bool begins_with(struct idem_str body, char byte)
+static bool is_space(char byte)
 {
-    size_t i = 0;
-    while (i < body.len && strchr(" \t\r\n", body.data[i]) != NULL) {
+    return byte == ' ' || byte == '\t' || byte == '\r' || byte == '\n';
+}
+
+/* What stands behind a byte order mark and white space. */
+static struct idem_str text_of(struct idem_str body)
+{
+    const struct idem_str mark = IDEM_STR("\xEF\xBB\xBF");
+    size_t i = idem_str_starts(body, mark) ? mark.len : 0;
+    while (i < body.len && is_space(body.data[i])) {
         i += 1;
     }
-    return i < body.len && body.data[i] == byte;
+    return idem_str_slice(body, i, body.len);
+}
+
+static bool begins_with(struct idem_str body, char byte)
+{
+    struct idem_str text = text_of(body);
+    return text.len > 0 && text.data[0] == byte;
+}
+
+static bool is_success(const struct idem_http_call *call)
+{
+    return call->status >= 200 && call->status < 300;
 }
 
 /*
- * A success of this API does not look so. Stripe and Adyen answer with a JSON object, PayPal with
- * one or with nothing; whatever begins with '<' is a page, or XML of a network that wants a login.
+ * What its bytes say nobody sees who did not ask for that coding. "identity" was asked for; a
+ * server may still send another one (RFC 9110, 12.5.3).
+ */
+static bool is_coded(const struct idem_http_call *call)
+{
+    struct idem_str coding = idem_head_find(call->head, "Content-Encoding");
+    return call->answer.len > 0 && coding.len > 0 &&
+           !idem_str_equal_nocase(coding, IDEM_STR("identity"));
+}
+
+/* It begins as an object or array does. */
+static bool opens(const struct idem_http_call *call)
+{
+    return begins_with(call->answer, '{') || begins_with(call->answer, '[');
+}
+
+/* APIs whose answers are JSON objects, and whose codes may say that the key is known already. */
+static bool speaks_json(const struct idem_dialect *dialect)
+{
+    return dialect->id == IDEM_DIALECT_IDEM || dialect->id == IDEM_DIALECT_STRIPE ||
+           dialect->id == IDEM_DIALECT_ADYEN || dialect->id == IDEM_DIALECT_PAYPAL;
+}
+
+/* A success of them is an object; PayPal's may be nothing. */
+static bool sends_object(const struct idem_dialect *dialect, const struct idem_http_call *call)
+{
+    bool nothing = dialect->id == IDEM_DIALECT_PAYPAL && call->answer.len == 0;
+    return speaks_json(dialect) && !nothing;
+}
+
+/*
+ * A success of this API does not look so. Whatever begins with '<' is a page, or XML of a network
+ * that wants a login.
  */
 static bool is_page(const struct idem_dialect *dialect, const struct idem_http_call *call)
 {
-    bool objects = dialect->id == IDEM_DIALECT_STRIPE || dialect->id == IDEM_DIALECT_ADYEN ||
-                   (dialect->id == IDEM_DIALECT_PAYPAL && call->answer.len > 0);
-    bool strange = is_html(call->content_type) || begins_with(call->answer, '<') ||
-                   (objects && !begins_with(call->answer, '{'));
-    return strange && call->status >= 200 && call->status < 300;
+    bool strange = begins_with(call->answer, '<') ||
+                   (sends_object(dialect, call) && !begins_with(call->answer, '{'));
+    return is_success(call) && (is_html(call->content_type) || (strange && !is_coded(call)));
+}
+
+/*
+ * A body that came whole by HTTP may be half an answer all the same: of a server that died while it
+ * wrote into something that then told the length, of a cache, of a disk. Where objects are promised
+ * it has to be right inside as well; elsewhere servers send words and sloppy JSON under a type of
+ * JSON, and only what was opened and not closed is broken.
+ */
+static bool is_broken(const struct idem_dialect *dialect, const struct idem_http_call *call)
+{
+    if (call->answer.len == 0 || is_coded(call)) {
+        return false;
+    }
+    if (is_success(call) && sends_object(dialect, call)) {
+        return !idem_json_text_is_whole(call->answer);
+    }
+    return idem_json_is_media_type(call->content_type) && opens(call) &&
+           !idem_http_body_whole(text_of(call->answer));
+}
+
+/*
+ * An error in JSON that cannot be read strictly: letters that are no UTF-8, a byte order mark, a
+ * name twice, too deep, too long, coded, or nothing at all. It may have had a code that says that
+ * the key is known. What does not even begin as JSON does not come from the API.
+ */
+static bool hides_code(const struct idem_dialect *dialect, const struct idem_http_call *call)
+{
+    return call->status >= ERROR_MIN && speaks_json(dialect) &&
+           idem_json_is_media_type(call->content_type) &&
+           (call->answer.len == 0 || is_coded(call) || opens(call));
 }
 
 void idem_signal_read(const struct idem_dialect *dialect,
@@ -345,6 +429,7 @@ void idem_signal_read(const struct idem_dialect *dialect,
         signal.expires_in_us = expires_in(dialect, call->head, now_us);
         signal.location = idem_head_find(call->head, "Location");
     }
-    idem_signal_read_error(dialect, call->answer, &signal);
+    bool readable = error_read(dialect, call->answer, &signal);
+    signal.broken = is_broken(dialect, call) || (!readable && hides_code(dialect, call));
     *ret_signal = signal;
 }

@@ -52,6 +52,8 @@ struct idem_signal {
     enum idem_said replayed;     /* The dialect's marker. */
     enum idem_said echoed;       /* NO: the key in the answer is another one. */
     bool page;                   /* A 2xx with a body that this API does not send. */
+    bool broken;                 /* Its body is to be JSON, and was cut or harmed or, of an error
+                                  * whose code may matter, cannot be read. */
     int64_t retry_after_us;      /* 0: not said. */
     int64_t expires_in_us;       /* From now until the key is forgotten; 1: it is; 0: not said. */
     struct idem_str location;    /* As it came; lives as long as the call's head. */

@@ -174,8 +174,11 @@ static enum idem_client_err settled_check(const struct idem_client *client,
     if (err != IDEM_CLIENT_OK && err != IDEM_CLIENT_E_UNKNOWN) {
         return err;
     }
-    bool same = err == IDEM_CLIENT_OK && record.id == intent->record.id &&
-                record.version == intent->record.version;
+    if (err == IDEM_CLIENT_E_UNKNOWN) {
+        return idem_client_fail(reterr, IDEM_CLIENT_E_UNKNOWN,
+                                "%s: " IDEM_CLIENT_FORGOTTEN ". Nothing was sent", intent->name);
+    }
+    bool same = record.id == intent->record.id && record.version == intent->record.version;
     idem_client_record_clear(&record);
     if (!same) {
         return idem_client_fail(reterr, IDEM_CLIENT_E_BUSY,

@@ -149,17 +149,29 @@ static void message_refused(const struct idem_client_intent *intent, struct idem
     idem_buf_printf(buf, ". %s", again_text(record->reason));
 }
 
+/* Where it can be looked at, terminated; "": nowhere. */
+static const char *asked_at(const struct idem_client_intent *intent)
+{
+    const struct idem_inquiry_places places = {
+        .operation_url = idem_str_from(intent->operation_url),
+        .status_url = idem_str_from(intent->status_url),
+        .key_url = idem_str_from(intent->key_url),
+    };
+    return idem_inquiry_best(&places).data; /* One of the three, whole. */
+}
+
 static void message_unknown(const struct idem_client_intent *intent, struct idem_buf *buf)
 {
     const struct idem_client_record *record = &intent->record;
-    const char *url = intent->operation_url[0] != '\0' ? intent->operation_url : intent->status_url;
+    const char *url = asked_at(intent);
 
     idem_buf_printf(buf, "It may have happened, or may still. ");
     last_request_add(intent, buf);
     idem_buf_printf(buf, "; %s. ", reason_text(record->reason));
     idem_buf_printf(buf, "%s", unknown_text(record->reason));
     if (url[0] != '\0') {
-        idem_buf_printf(buf, "; it can be asked for at %s", url);
+        idem_buf_printf(buf, "; it can be asked for at %s%s", url,
+                        url == intent->key_url ? ", with the key in its header" : "");
     }
     idem_buf_printf(buf, ".");
 }
@@ -193,6 +205,14 @@ static void message_make(struct idem_client_intent *intent)
     intent->message[buf.len] = '\0';
 }
 
+int64_t idem_verdict_end_us(struct idem_client *client, const struct idem_client_record *record)
+{
+    int64_t end_us = idem_client_now(client).wall_us;
+    int64_t high_us = idem_client_journal_high_us(client->journal);
+    end_us = end_us > high_us ? end_us : high_us;
+    return end_us > record->begun_us ? end_us : record->begun_us;
+}
+
 void idem_verdict_settle(struct idem_client_intent *intent, const struct idem_move *move)
 {
     struct idem_client_record *record = &intent->record;
@@ -211,14 +231,12 @@ void idem_verdict_settle(struct idem_client_intent *intent, const struct idem_mo
     record->operation_url = idem_str_from(intent->operation_url);
     message_make(intent);
     record->message = idem_str_from(intent->message);
-    record->ended_us = idem_client_now(intent->client).wall_us;
+    record->ended_us = idem_verdict_end_us(intent->client, record);
 }
 
 void idem_verdict_from_record(struct idem_client_intent *intent, bool recorded)
 {
     const struct idem_client_record *record = &intent->record;
-    const char *asked_at =
-        intent->operation_url[0] != '\0' ? intent->operation_url : intent->status_url;
 
     intent->verdict = (struct idem_client_verdict){
         .outcome = record->outcome,
@@ -228,7 +246,7 @@ void idem_verdict_from_record(struct idem_client_intent *intent, bool recorded)
         .over = record->over,
         .replayed = record->replayed,
         .recorded = recorded,
-        .status_url = asked_at,
+        .status_url = asked_at(intent),
         .status = intent->answer.status,
         .headers = intent->answer.headers.data != NULL ? intent->answer.headers.data : "",
         .body = intent->answer.body.data != NULL ? intent->answer.body.data : "",

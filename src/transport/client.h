@@ -120,4 +120,7 @@ void idem_http_client_cancel(struct idem_http_client *client, struct idem_http_c
  */
 void idem_http_client_destroy(struct idem_http_client *client);
 
+/* The body is one JSON object or array that is closed; white space around it is allowed. */
+bool idem_http_body_whole(struct idem_str body);
+
 #endif /* IDEM_TRANSPORT_CLIENT_H */

@@ -1,6 +1,6 @@
 /*
  * client_internal.h - what client.c tells libcurl: the options of a transfer, and header lines;
- * and how it sees that a body is whole.
+ * and how it sees by its coding that a body is whole.
  *
  * Options and lines belong to one transfer and its thread. What sets options returns the first
  * refusal of libcurl and goes on behind it: a handle that was refused one is not used at all.
@@ -98,8 +98,5 @@ bool idem_http_head_delimits(const struct idem_http_head *head);
 
 /* The value of Transfer-Encoding: a body that is coded so has an end of its own. */
 bool idem_http_coding_ends(struct idem_str value);
-
-/* The body is one JSON object or array, of which nothing is missing. */
-bool idem_http_body_whole(struct idem_str body);
 
 #endif /* IDEM_TRANSPORT_CLIENT_INTERNAL_H */

@@ -5,8 +5,9 @@
  * (RFC 9112, 6.3). Any other, "identity" included, ends with the connection, whatever ended that.
  *
  * Or by itself. One JSON object or array is never the beginning of a longer one, nor is a part of
- * it one: cut short, it has a bracket or a string left open. That is all that is looked for.
- * Whether it is right inside is the business of whoever reads it.
+ * it one: cut short, it has a bracket or a string left open. That is all that is looked for, in
+ * JSON of any server, however sloppy. Whether it is right inside is the business of whoever reads
+ * it: client/json_text.h looks there, for APIs that promise JSON.
  */
 #include "transport/client_internal.h"
 

@@ -196,6 +196,23 @@ idem   | 200+other-echo               | unknown advised   | 1 | 0
 ietf   | 200+html                     | unknown advised   | 1 | 0
 idem   | 201*+no-echo                 | done answered     | 1 | 1
 idem   | 201*+other-echo              | done answered     | 1 | 1
+# Whole by its length, and half an answer all the same.
+idem   | 201*+half                    | done answered     | 1 | 1
+idem   | 201*+empty                   | done answered     | 1 | 1
+idem   | 201*+plain                   | done answered     | 1 | 1
+idem   | 201+half                     | unknown advised   | 1 | 0
+idem   | 402*+problem=declined/none/new-key+half | done answered | 1 | 1
+ietf   | 200*+half                    | unknown advised   | 1 | 1
+ietf   | 200*+chunked+half            | unknown advised   | 1 | 1
+ietf   | 200*+plain                   | done answered     | 1 | 1
+ietf   | 422+code=key-reused+half     | unknown advised   | 1 | 0
+ietf   | 429+half 200*                | done answered     | 2 | 1
+ietf   | 500*+half 200*               | done answered     | 2 | 1
+stripe | 200*+half                    | unknown advised   | 1 | 1
+stripe | 402*+code=card_declined+half | unknown advised   | 1 | 1
+adyen  | 422*+code=704+half           | unknown advised   | 1 | 1
+paypal | 201*+half                    | unknown advised   | 1 | 1
+paypal | 422*+code=DUPLICATE_REQUEST_ID+half | unknown advised | 1 | 1
 # Accepted: the outcome is asked for, not sent for.
 idem   | 202*+location                | done answered     | 1 | 1 | processing final
 idem   | 202*                         | done answered     | 1 | 1 | processing final
@@ -467,6 +484,55 @@ def doors(tap, caller, directory):
     server.close()
 
 
+def expiring(tap, caller, directory):
+    """A server that says in the middle of a run until when it knows the key."""
+    server = Server()
+    row = server.add(Row("expiring", "idem", ["500+expires=1", "500"]))
+    intents = [intent_line(row.name, "idem", server.port)]
+    journal = directory / "expiring.db"
+    first = call(caller, journal, intents, "--deadline", "8000")[row.name]
+    arrived = len(row.arrivals)
+    row.healed = True
+    again = call(caller, journal, [], "--resume", "--deadline", "500")[row.name]
+
+    def judge():
+        assert first["sends"] > 2, f"it gave up at once: {first}"
+        late = row.times[-1] - row.times[0]
+        assert late < 5, f"sent {late:.3f} s after the first answer, which gave the key two"
+        for verdict in (first, again):
+            assert (verdict["outcome"], verdict["reason"]) == ("unknown", "window"), verdict
+            assert verdict["asks"] > 0, verdict
+        assert again["sends"] == 0 and len(row.arrivals) == arrived, again
+
+    tap.check("nothing is sent after Idempotency-Expires, in this run and the next", judge)
+    server.close()
+
+
+def outage(tap, caller, directory):
+    """Many intents, a server that always fails, and the budget that all of them share."""
+    count, percent, reserve = 300, 10, 10
+    server = Server()
+    rows = [server.add(Row(f"o{i}", "ietf", ["503"])) for i in range(count)]
+    lines = [intent_line(row.name, "ietf", server.port) for row in rows]
+    flags = ("--retry-percent", str(percent), "--retry-reserve", str(reserve))
+    begin = time.monotonic()
+    verdicts = call(caller, directory / "outage.db", lines, *flags, "--deadline", "3000")
+    took_s = time.monotonic() - begin
+
+    def judge():
+        repeats = sum(len(row.arrivals) for row in rows) - count
+        most = count * percent // 100 + reserve + int(took_s) + 1  # And one a second.
+        assert repeats <= most, f"{repeats} repeats of {count} first sends, at most {most}"
+        assert repeats >= count * percent // 100, f"only {repeats} repeats"
+        reasons = {verdict["reason"] for verdict in verdicts.values()}
+        assert reasons <= {"budget", "deadline"} and "budget" in reasons, reasons
+        for row in rows:
+            judge_truth(row, verdicts[row.name])
+
+    tap.check("in an outage repeats are a tenth of all first sends", judge)
+    server.close()
+
+
 def reused(tap, caller, directory):
     """A connection that was used before dies under the next request."""
     server = Server()
@@ -497,6 +563,8 @@ def main():
         if not sys.argv[2:]:
             doors(tap, caller, directory)
             reused(tap, caller, directory)
+            expiring(tap, caller, directory)
+            outage(tap, caller, directory)
     tap.end()
 
 

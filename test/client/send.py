@@ -24,8 +24,10 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import harness  # noqa: E402
 from harness import Sent, World, payment  # noqa: E402
+from server import Row, Server  # noqa: E402
 
 AT_ONCE = 6
 DONE, JOURNAL, USAGE, REFUSED, UNKNOWN, LATER = 0, 1, 2, 6, 7, 8  # Exit statuses.
@@ -124,6 +126,19 @@ def deaf(world):
     """In the place of the service: takes connections and requests, and never says anything."""
     world.kill()
     return socket.create_server(("127.0.0.1", world.port), backlog=64)
+
+
+def printed(world, name):
+    """What the same command writes to standard output."""
+    journal = str(world.directory / "send.db")
+    process = subprocess.run(
+        [world.idem, "send", "--intent", name, "--journal", journal],
+        env={**os.environ, "IDEM_CREDENTIAL": harness.BEARER},
+        capture_output=True,
+        timeout=harness.PATIENCE_S,
+        check=True,
+    )
+    return process.stdout
 
 
 def lost_payment(world, name):
@@ -357,6 +372,36 @@ def test_declined(world):
 
 
 @scene()
+def test_new_key_of_another(world):
+    """A new key that another name has is refused, and it is the key that is talked about"""
+    expect(world.send_payment("first", payment("first"), "--key", "k-1"), DONE, "done")
+    expect(world.send_payment("n", payment("o", "tok_decline")), REFUSED, "refused")
+    taken = world.send_payment("n", payment("o", "tok_ok"), "--new-key", "--key", "k-1")
+    assert taken.code == USAGE and taken.out == "", taken
+    assert "Which name has the key" in taken.err and "with --new-key" not in taken.err, taken
+    assert executions(world, "o") == 0
+
+
+@scene()
+def test_new_key_killed(world):
+    """Killed anywhere under a new key, the name goes on with that one, and pays once"""
+    points = ("client-begin-before", "client-begin-durable", "send-first-byte")
+    for point in (*points, "client-answered", "client-end-before", "client-end-durable"):
+        first = expect(world.send_payment(point, payment(point, "tok_decline")), REFUSED, "refused")
+        words = ("POST", f"http://127.0.0.1:{world.port}/v1/payments", "--intent", point)
+        data = ("--new-key", "--data", json.dumps(payment(point)))
+        killed = Sent(world.send_start(*words, *data, crash_point=point))
+        assert killed.code == -signal.SIGKILL, killed
+        again = world.send(*words, *data)
+        assert again.code == USAGE and again.out == "", f"{point}: a third key: {again}"
+        done = expect(world.send("--intent", point), DONE, "done")
+        assert done.told["key"] != first.told["key"], done
+        assert executions(world, point) == 1, point
+    former = world.journal("SELECT count(*), max(generation) FROM former_keys")
+    assert former == [(6, 1)], former
+
+
+@scene()
 def test_abandoned(world):
     """A key that was given up on the server is REFUSED, and a new one pays once"""
     lost = lost_payment(world, "n")
@@ -472,6 +517,64 @@ def test_not_ended(world):
     assert table.stdout.splitlines()[1].split()[:3] == ["n", "not-ended", "none"], table
 
 
+@scene()
+def test_key_of_another(world):
+    """A key that another name has is refused, and the words are about the key"""
+    expect(world.send_payment("n", payment("o"), "--key", "k"), DONE, "done")
+    other = world.send_payment("n2", payment("o2"), "--key", "k")
+    assert other.code == USAGE and other.out == "", other
+    assert "--all" in other.err and "--intent" not in other.err, other
+    assert other.err.lower().count("nothing was sent") == 1, other
+    assert arrivals(world, "o2") == 0
+    expect(world.send_payment("n2", payment("o2"), "--key", "k2"), DONE, "done")
+
+
+@scene()
+def test_other_account(world):
+    """In doubt another account's credential is refused, and said once to have sent nothing"""
+    lost_payment(world, "n")
+    other = world.send_payment("n", payment("n"), bearer=harness.OTHER_BEARER)
+    assert other.code == USAGE and other.out == "", other
+    assert other.err.lower().count("nothing was sent") == 1, other
+    expect(world.send_payment("n", payment("n")), DONE, "done")
+    assert executions(world, "n") == 1
+
+
+# ---- forgetting ----
+
+
+@scene()
+def test_forgotten_by_age(world):
+    """What is over and old is forgotten in one go; what is not over never, and nothing is sent"""
+    expect(world.send_payment("paid", payment("paid")), DONE, "done")
+    expect(world.send_payment("declined", payment("declined", "tok_decline")), REFUSED, "refused")
+    expect(world.send_payment("wrong", payment("wrong"), bearer="wrong"), REFUSED, "refused")
+    lost_payment(world, "lost")
+    old_us = time.time_ns() // 1000 - 100 * DAY_US
+    world.journal("UPDATE intents SET ended_us = ?", old_us)
+    expect(world.send_payment("young", payment("young")), DONE, "done")
+    before = arrivals(world, "paid")
+
+    def names():
+        return [json.loads(line)["name"] for line in world.send("--all").out.splitlines()]
+
+    for age, code, left in (
+        ("23h", USAGE, 5),
+        ("101d", DONE, 5),
+        ("99d", DONE, 3),
+        ("1d", DONE, 3),
+    ):
+        sent = world.send("--forget", "--older-than", age)
+        assert sent.code == code and sent.out == "", f"{age}: {sent}"
+        assert len(names()) == left, f"{age}: {names()}: {sent}"
+    assert names() == ["wrong", "lost", "young"], names()
+    gone = world.send("--forget", "--intent", "paid")
+    assert gone.code == USAGE and "no intent of that name" in gone.err, gone
+    assert "sent" not in gone.err, f"forgetting never sends: {gone}"
+    assert arrivals(world, "paid") == before
+    expect(world.send_payment("lost", payment("lost")), DONE, "done")
+
+
 # ---- what is in the way of a run ----
 
 
@@ -539,19 +642,47 @@ def test_old_lost(world):
         assert sent.told["sends"] == 0 and sent.told["asks"] > 0, sent
         assert "forgotten" in sent.told["message"], sent
         assert sent.told["key"] == lost.told["key"]
+        listed = [json.loads(line) for line in world.send("--pending").out.splitlines()]
+        assert listed[-1]["status_url"] == sent.told["status_url"], listed
+        path = sent.told["status_url"].removeprefix(f"http://127.0.0.1:{world.port}")
+        reply = world.get(path, [("Idempotency-Key", sent.told["key"])])
+        assert reply.json()["type"] == "urn:idem:problem:key-unknown", f"{path}: {reply}"
         assert world.rows("SELECT count(*) FROM intents") == [(0,)]
         assert world.send("--intent", name, "--new-key").code == USAGE, "a new key in doubt"
         assert "--decide" in sent.err, f"nobody is told how it ends: {sent}"
 
 
+@scene()
+def test_business_id(world):
+    """Where only a business id is left to ask by, it is asked, without a credential, and told"""
+    server = Server()
+    row = server.add(Row("b", "ietf", ["500*"], ["200"]))
+    other = server.door([])  # Another origin.
+    address = f"http://127.0.0.1:{other}/orders/b"
+    words = ("POST", f"http://127.0.0.1:{server.port}/v1/payments", "--dialect", "ietf")
+    more = ("--intent", "b", "--header", "X-Row: b", "--status-url", address, "--deadline", "2s")
+    sent = expect(world.send(*words, *more, "--data", "{}"), UNKNOWN, "unknown")
+    assert sent.told["asks"] == 1 and row.asked == 1, sent
+    assert sent.told["status_url"] == address and address in sent.err, sent
+    assert "business id" in sent.told["message"], sent
+    for head in row.questions_seen:
+        assert b"uthorization" not in head and b"dempotency" not in head, head
+    assert all(b"Authorization" in head for head in row.arrivals), row.arrivals
+    server.close()
+
+
 @scene({"wait_ms": 300})
 def test_old_done(world):
-    """After its window the outcome is still found by asking"""
+    """After its window the outcome is still found by asking, to the byte"""
     body = payment("o", "tok_late_3")
     expect(world.send_payment("n", body, "--deadline", "1s"), UNKNOWN, "unknown")
     date_back(world, "n", 40)
     done = expect(world.send_payment("n", body, "--deadline", "20s"), DONE, "done")
-    assert done.told["sends"] == 0, done
+    assert done.told["sends"] == 0 and done.told["asks"] > 0, done
+    reply = world.post("/v1/payments", done.told["key"], body)
+    assert reply.header("Idempotent-Replayed") == "true", reply
+    assert done.told["body"].encode() == reply.body, f"told {done}, kept {reply}"
+    assert printed(world, "n") == reply.body
     assert executions(world, "o") == 1
 
 
@@ -659,12 +790,18 @@ TESTS = [
     test_full_tmpfs,
     test_old_lost,
     test_old_done,
+    test_business_id,
     test_calendar,
+    test_new_key_killed,
+    test_forgotten_by_age,
     test_abandoned,
     test_not_sent,
     test_declined,
+    test_new_key_of_another,
     test_changed_body,
     test_corrected,
+    test_key_of_another,
+    test_other_account,
     test_order_exists,
     test_decided,
     test_decided_wrongly,

@@ -120,6 +120,11 @@ def empty(answer, _value, _row):
     answer.framing = "none" if answer.status == 204 else "length"
 
 
+def half(answer, _value, _row):
+    """Whole by its length, cut inside."""
+    answer.body = answer.body[:-1]
+
+
 def code(answer, value, row):
     answer.body = json.dumps(error_body(row.dialect, value)).encode()
 
@@ -129,8 +134,12 @@ def problem(answer, value, _row):
     answer.type = "application/problem+json"
 
 
+def date_in(seconds):
+    return email.utils.formatdate(math.ceil(time.time()) + seconds, usegmt=True)
+
+
 def retry_date():
-    return email.utils.formatdate(math.ceil(time.time()) + 1, usegmt=True)
+    return date_in(1)
 
 
 EARLY = b"HTTP/1.1 103 Early Hints\r\nLink: </x>; rel=preload\r\n\r\n"
@@ -155,8 +164,10 @@ MODIFIERS = {
     "slow": member(drip_s=0.005, piece=16),
     # The body.
     "empty": empty,
-    "large": member(body=b"x" * LARGE),
-    "huge": member(body=b"x" * HUGE),
+    "large": member(body=b'"%s"' % (b"x" * LARGE)),
+    "huge": member(body=b'"%s"' % (b"x" * HUGE)),
+    "half": half,
+    "plain": member(body=b"{ no json", type="text/plain"),
     "html": member(body=PORTAL, type="text/html"),
     "code": code,
     "problem": problem,
@@ -169,6 +180,7 @@ MODIFIERS = {
     "replayed": header(lambda value, row: (HEADERS[row.dialect][0], "true")),
     "should": header(lambda value, row: (HEADERS[row.dialect][1], "true")),
     "should-not": header(lambda value, row: (HEADERS[row.dialect][1], "false")),
+    "expires": header(lambda value, row: ("Idempotency-Expires", date_in(int(value)))),
     "retry": header(lambda value, row: ("Retry-After", value)),
     "retry-date": header(lambda value, row: ("Retry-After", retry_date())),
 }
@@ -210,6 +222,7 @@ class Row:
         self.arrivals = []  # The bytes of each request.
         self.times = []
         self.asked = 0
+        self.questions_seen = []  # The heads of questions.
         self.keys = set()
         self.executed = set()  # Keys.
         self.healed = False
@@ -328,6 +341,7 @@ class Server:
             key = request_key(headers)
             if method == "GET":
                 answer, row = self.question(target, key)
+                row.questions_seen.append(head)
             else:
                 row = self.rows[headers["x-row"]]
                 answer = self.arrival(row, head + body, key)

@@ -758,6 +758,17 @@ static void no_body_of_64_kib_takes_long(void **state)
     }
 }
 
+static void a_media_type_says_json_by_its_end(void **state)
+{
+    (void)state;
+    assert_true(idem_json_is_media_type(IDEM_STR("application/json")));
+    assert_true(idem_json_is_media_type(IDEM_STR("A/Problem+JSON ; charset=x")));
+    assert_false(idem_json_is_media_type(IDEM_STR("a/json-seq")));
+    assert_false(idem_json_is_media_type(IDEM_STR("a/b; x=/json")));
+    assert_false(idem_json_is_media_type(IDEM_STR("xjson")));
+    assert_false(idem_json_is_media_type(IDEM_STR("json")));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -780,6 +791,7 @@ int main(void)
         cmocka_unit_test(many_pointers_are_ignored_together),
         cmocka_unit_test(a_large_object_is_sorted),
         cmocka_unit_test(a_duplicate_is_found_among_thousands),
+        cmocka_unit_test(a_media_type_says_json_by_its_end),
         cmocka_unit_test(no_body_of_64_kib_takes_long),
     };
     return cmocka_run_group_tests_name("base/json", tests, NULL, NULL);

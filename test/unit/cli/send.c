@@ -157,6 +157,8 @@ static void what_contradicts_itself_is_refused(void **state)
         { "send --pending", IDEM_EXIT_OK, IDEM_SEND_LIST },
         { "send --all --json --journal j", IDEM_EXIT_OK, IDEM_SEND_LIST },
         { "send --forget --intent n", IDEM_EXIT_OK, IDEM_SEND_FORGETTING },
+        { "send --forget --older-than 90d --journal j --quiet", IDEM_EXIT_OK,
+          IDEM_SEND_FORGETTING },
         { "send --decide happened --note x --intent n", IDEM_EXIT_OK, IDEM_SEND_DECIDING },
         { "send --decide not-happened --note x --intent n --journal j", IDEM_EXIT_OK,
           IDEM_SEND_DECIDING },
@@ -196,6 +198,12 @@ static void what_contradicts_itself_is_refused(void **state)
         { "send POST http://a/ --note x", IDEM_EXIT_USAGE, 0 },
         { "send --intent n --note x", IDEM_EXIT_USAGE, 0 },
         { "send --forget --intent n --note x", IDEM_EXIT_USAGE, 0 },
+        { "send --forget --intent n --older-than 90d", IDEM_EXIT_USAGE, 0 },
+        { "send --forget --older-than 90", IDEM_EXIT_USAGE, 0 },
+        { "send --older-than 90d", IDEM_EXIT_USAGE, 0 },
+        { "send POST http://a/ --older-than 90d", IDEM_EXIT_USAGE, 0 },
+        { "send --all --older-than 90d", IDEM_EXIT_USAGE, 0 },
+        { "send --decide happened --note x --older-than 90d", IDEM_EXIT_USAGE, 0 },
     };
     for (size_t i = 0; i < IDEM_ARRAY_COUNT(rows); i++) {
         expect_line_read(rows[i].line, rows[i].status, rows[i].way);

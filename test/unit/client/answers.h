@@ -66,6 +66,15 @@ static const struct {
       DONE },
     { "the same, shown again", "idem", 201, JSON, OLD, "{\"id\":\"1\"}\n", DONE },
     { "the key comes back bare", "idem", 200, JSON, "idempotency-key: " KEY "\n", "{}", DONE },
+    { "half a payment, and HTTP calls it whole", "idem", 201, JSON, NEW, "{\"id\":\"1",
+      UNSURE_ASK },
+    { "no payment at all", "idem", 201, JSON, NEW, "", UNSURE_ASK },
+    { "a payment and more", "idem", 201, JSON, NEW, "{\"id\":\"1\"}}", UNSURE_ASK },
+    { "a word instead of a payment", "idem", 200, "text/plain", OLD, "ok", UNSURE_ASK },
+    { "half a decline", "idem", 402, PROBLEM, NEW, "{\"type\":\"urn:idem:problem:decl",
+      UNSURE_ASK },
+    { "half of being limited", "idem", 429, PROBLEM, "", "{\"type\":\"urn:id", AWAY_AGAIN },
+    { "half of having failed", "idem", 503, PROBLEM, "", "{\"type\":\"urn:id", UNSURE_SAME },
     { "not final in time", "idem", 202, JSON, NEW "Location: /v1/operations/1\nRetry-After: 1\n",
       "{\"state\":\"unknown\"}", RUN_ASK },
     { "the provider declined", "idem", 402, PROBLEM, NEW, OURS("declined", "none", "new-key"),
@@ -105,7 +114,7 @@ static const struct {
     { "a repeated member", "idem", 402, PROBLEM, IDEM_ECHO,
       "{\"type\":\"urn:idem:problem:declined\",\"effect\":\"none\",\"effect\":\"done\","
       "\"retry\":\"new-key\"}",
-      AWAY_STOP },
+      UNSURE_ASK },
     { "a decline that does not name the key", "idem", 402, PROBLEM, "Idempotent-Replayed: true\n",
       OURS("declined", "none", "new-key"), UNSURE_ASK },
     { "something in the way, and no key named", "idem", 409, PROBLEM, "",
@@ -148,6 +157,7 @@ static const struct {
     /* Stripe */
     { "a charge", "stripe", 200, JSON, "Idempotency-Key: " KEY "\nOriginal-Request: req_1\n",
       "{\"id\":\"ch_1\",\"status\":\"succeeded\"}", DONE },
+    { "half a charge", "stripe", 200, "", "", "{\"id\":\"ch_1\",\"sta", UNSURE_ASK },
     { "a card declined", "stripe", 402, JSON, "Idempotency-Key: " KEY "\n",
       STRIPE_ERROR("card_error", "card_declined"), REFUSED },
     { "a refusal shown again", "stripe", 400, JSON, "Idempotent-Replayed: true\n",
@@ -208,9 +218,18 @@ static const struct {
       "{\"name\":\"DUPLICATE_REQUEST_ID\",\"message\":\"Words.\"}", UNSURE_ASK },
     { "the id was used before", "paypal", 422, JSON, "",
       PAYPAL_ERROR("UNPROCESSABLE_ENTITY", "PAYPAL_REQUEST_ID_PREVIOUSLY_USED"), UNSURE_ASK },
+    { "the id was used, and the answer was cut", "paypal", 422, JSON, "",
+      "{\"name\":\"DUPLICATE_REQUEST_ID\",\"mess", UNSURE_ASK },
     { "a failure", "paypal", 500, JSON, "", "{\"name\":\"INTERNAL_SERVER_ERROR\"}", UNSURE_SAME },
     /* Others that follow the draft */
     { "made", "ietf", 201, JSON, "", "{}", DONE },
+    { "made, and the answer was cut", "ietf", 201, JSON, "", "{\"id\":", UNSURE_ASK },
+    { "made, in another JSON type, and cut", "ietf", 200, "Application/Vnd.Api+JSON; v=1", "", "{",
+      UNSURE_ASK },
+    { "made, in a type that says nothing", "ietf", 200, "text/plain", "", "{\"id\":", DONE },
+    { "made, and nothing to say", "ietf", 200, JSON, "", "", DONE },
+    { "made, by a server with old letters", "ietf", 200, JSON, "", "{\"name\":\"M\xFCller\"}",
+      DONE },
     { "no content", "ietf", 204, "", "", "", DONE },
     { "several results", "ietf", 207, JSON, "", "{}", UNSURE_ASK },
     { "in flight", "ietf", 409, PROBLEM, "Link: </d>; rel=\"describedby\"\n",
@@ -225,6 +244,7 @@ static const struct {
       AWAY_STOP },
     { "in early data", "ietf", 425, "", "", "", AWAY_AGAIN },
     { "first sent too long ago", "ietf", 412, JSON, "", "{}", UNSURE_ASK },
+#include "unit/client/answers_bytes.def"
 };
 
 #endif /* IDEM_TEST_CLIENT_ANSWERS_H */

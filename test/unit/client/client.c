@@ -9,139 +9,11 @@
  * what a test says. How answers are read and what follows has tests of its own (meaning, course);
  * idem itself is asked in test/client.
  */
-#include <ftw.h>
 #include <poll.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
-#include "base/clock.h"
-#include "client/client_internal.h"
-#include "idem/client.h"
-#include "lib/test.h"
-#include "unit/transport/peer.h"
-
-struct moved_clock {
-    struct idem_clock clock;
-    struct idem_clock system;
-    int64_t wall_ahead_us;
-    int64_t mono_ahead_us;
-};
-
-struct scene {
-    char directory[64];
-    char journal[96];
-    char url[64];
-    struct peer *peer;
-    struct moved_clock clock;
-    struct idem_client *client;
-    struct idem_client_error error;
-};
-
-static int64_t moved_wall_us(struct idem_clock *clock)
-{
-    struct moved_clock *moved = IDEM_CONTAINER_OF(clock, struct moved_clock, clock);
-    return idem_clock_wall_us(&moved->system) + moved->wall_ahead_us;
-}
-
-static int64_t moved_mono_us(struct idem_clock *clock)
-{
-    struct moved_clock *moved = IDEM_CONTAINER_OF(clock, struct moved_clock, clock);
-    return idem_clock_mono_us(&moved->system) + moved->mono_ahead_us;
-}
-
-static const struct idem_clock_ops moved_ops = { .wall_us = moved_wall_us,
-                                                 .mono_us = moved_mono_us };
-
-static void client_open(struct scene *scene)
-{
-    const struct idem_client_options options = {
-        .size = sizeof(options),
-        .journal = scene->journal,
-        .backoff_first_ms = 20,
-        .backoff_max_ms = 100,
-        .connect_timeout_ms = 500,
-    };
-    enum idem_client_err err =
-        idem_client_open_with(&options, &scene->clock.clock, NULL, &scene->client, &scene->error);
-    if (err != IDEM_CLIENT_OK) {
-        print_error("%s\n", scene->error.text);
-    }
-    assert_int_equal(err, IDEM_CLIENT_OK);
-}
-
-static int set_up(void **state)
-{
-    struct scene *scene = calloc(1, sizeof(*scene));
-    assert_non_null(scene);
-    (void)snprintf(scene->directory, sizeof(scene->directory), "/tmp/idem-client-XXXXXX");
-    assert_non_null(mkdtemp(scene->directory));
-    (void)snprintf(scene->journal, sizeof(scene->journal), "%s/journal", scene->directory);
-    scene->peer = peer_start();
-    scene->clock.clock.ops = &moved_ops;
-    idem_clock_init_system(&scene->clock.system);
-    client_open(scene);
-    *state = scene;
-    return 0;
-}
-
-static int entry_remove(const char *path, const struct stat *status, int kind, struct FTW *walk)
-{
-    (void)status;
-    (void)kind;
-    (void)walk;
-    return remove(path);
-}
-
-static int tear_down(void **state)
-{
-    struct scene *scene = *state;
-    idem_client_close(scene->client);
-    peer_stop(scene->peer);
-    (void)nftw(scene->directory, entry_remove, 8, FTW_DEPTH | FTW_PHYS);
-    free(scene);
-    return 0;
-}
-
-static const char *url_of(struct scene *scene, const char *path)
-{
-    (void)snprintf(scene->url, sizeof(scene->url), "http://127.0.0.1:%u%s", peer_port(scene->peer),
-                   path);
-    return scene->url;
-}
-
-static struct idem_client_request request_of(struct scene *scene,
-                                             const char *name,
-                                             const char *path)
-{
-    return (struct idem_client_request){
-        .size = sizeof(struct idem_client_request),
-        .name = name,
-        .method = "POST",
-        .url = url_of(scene, path),
-        .body = "amount=1",
-        .body_size = 8,
-        .dialect = "ietf",
-        .deadline_ms = 1500,
-    };
-}
-
-static struct idem_client_intent *intend(struct scene *scene,
-                                         const struct idem_client_request *request)
-{
-    struct idem_client_intent *intent = NULL;
-    enum idem_client_err err = idem_client_intend(scene->client, request, &intent, &scene->error);
-    if (err != IDEM_CLIENT_OK) {
-        print_error("%s\n", scene->error.text);
-    }
-    assert_int_equal(err, IDEM_CLIENT_OK);
-    return intent;
-}
-
-static const struct idem_client_verdict *run(struct scene *scene, struct idem_client_intent *intent)
-{
-    assert_int_equal(idem_client_run(intent, &scene->error), IDEM_CLIENT_OK);
-    return idem_client_verdict(intent);
-}
+#include "client/request.h"
+#include "unit/client/client_scene.h"
 
 /* The line of the last request that begins with `name`. */
 static void line_of_last(struct scene *scene, const char *name, char *ret_line, size_t size)
@@ -189,6 +61,9 @@ static void fields_that_are_not_a_caller_s_to_set_are_refused(void **state)
         "Content-Length: 3",
         "Transfer-Encoding: chunked",
         "Expect: 100-continue",
+        "te: trailers",
+        "Upgrade: h2c",
+        "Accept-Encoding: gzip",
     };
     for (size_t i = 0; i < IDEM_ARRAY_COUNT(lines); i++) {
         struct idem_client_request request = request_of(scene, "name", "/ok");
@@ -207,6 +82,42 @@ static void fields_that_are_not_a_caller_s_to_set_are_refused(void **state)
         expect_refused(scene, &request);
     }
     expect_nothing_happened(scene);
+}
+
+/* As it was written down before such a line was refused. */
+static void begin_as_of_old(struct scene *scene, const struct idem_client_request *request)
+{
+    const struct idem_dialect *dialect = idem_dialect_find(idem_str_from(request->dialect));
+    struct idem_client_record record;
+    struct idem_client_record *list = &record;
+    assert_int_equal(idem_request_record(scene->client, request, dialect, &record, &scene->error),
+                     IDEM_CLIENT_OK);
+    record.begun_us = record.created_us;
+    record.first = idem_client_now(scene->client);
+    record.doubt = true;
+    assert_int_equal(idem_client_journal_begin(scene->client->journal, &list, 1, &scene->error),
+                     IDEM_CLIENT_OK);
+    idem_client_record_clear(&record);
+}
+
+static void what_was_begun_with_a_field_that_is_refused_now_goes_on(void **state)
+{
+    struct scene *scene = *state;
+    const char *const lines[] = { "Accept-Encoding: gzip" };
+    char line[64];
+    struct idem_client_request request = request_of(scene, "order-1", "/ok");
+    request.headers = lines;
+    request.header_count = 1;
+    begin_as_of_old(scene, &request);
+    assert_int_equal(run(scene, intend(scene, &request))->outcome, IDEM_CLIENT_DONE);
+    line_of_last(scene, "Accept-Encoding", line, sizeof(line));
+    assert_string_equal(line, lines[0]);
+    request.name = "order-2";
+    expect_refused(scene, &request);
+    request.header_count = 0;
+    assert_int_equal(run(scene, intend(scene, &request))->outcome, IDEM_CLIENT_DONE);
+    line_of_last(scene, "Accept-Encoding", line, sizeof(line));
+    assert_string_equal(line, "Accept-Encoding: identity");
 }
 
 static void what_could_not_be_repeated_safely_is_refused_before_anything_leaves(void **state)
@@ -628,10 +539,22 @@ static void a_child_after_a_fork_can_do_nothing_with_it(void **state)
     assert_true(child >= 0);
     if (child == 0) {
         struct idem_client_intent *other = NULL;
-        bool refused = idem_client_run(intent, &scene->error) == IDEM_CLIENT_E_SYSTEM &&
-                       idem_client_renew(intent, NULL, &scene->error) == IDEM_CLIENT_E_SYSTEM &&
-                       idem_client_intend(scene->client, &request, &other, &scene->error) ==
-                           IDEM_CLIENT_E_SYSTEM;
+        struct idem_client_entry entry;
+        int64_t count;
+        const enum idem_client_err errs[] = {
+            idem_client_run(intent, &scene->error),
+            idem_client_renew(intent, NULL, &scene->error),
+            idem_client_intend(scene->client, &request, &other, &scene->error),
+            idem_client_resume(scene->client, "order-1", NULL, &other, &scene->error),
+            idem_client_next(scene->client, 0, false, &entry, &scene->error),
+            idem_client_forget(scene->client, "order-1", &scene->error),
+            idem_client_forget_older(scene->client, INT64_MAX, &count, &scene->error),
+            idem_client_decide(scene->client, "order-1", true, "seen", &scene->error),
+        };
+        bool refused = true;
+        for (size_t i = 0; i < IDEM_ARRAY_COUNT(errs); i++) {
+            refused = refused && errs[i] == IDEM_CLIENT_E_SYSTEM;
+        }
         idem_client_perform(scene->client, 0);
         idem_client_close(scene->client);
         _exit(refused ? 0 : 1);
@@ -683,6 +606,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
 #define IN_A_SCENE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
         IN_A_SCENE(fields_that_are_not_a_caller_s_to_set_are_refused),
+        IN_A_SCENE(what_was_begun_with_a_field_that_is_refused_now_goes_on),
         IN_A_SCENE(what_could_not_be_repeated_safely_is_refused_before_anything_leaves),
         IN_A_SCENE(a_name_runs_once_and_is_bound_to_its_request),
         IN_A_SCENE(a_lost_answer_is_unknown_and_goes_on_under_one_key),

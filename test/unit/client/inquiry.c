@@ -342,7 +342,7 @@ static const struct {
     { "{\"status\":201,\"headers\":{\"Content-Type\":\"application/json\",\"Location\":"
       "\"\\/v1\\/payments\\/1\"},\"body\":{\"a\": [1, 2.50],\"b\":\"\\u0041\"}}",
       "Content-Type: application/json\nLocation: /v1/payments/1\n",
-      "{\"a\": [1, 2.50],\"b\":\"\\u0041\"}" },
+      "{\"a\": [1, 2.50],\"b\":\"\\u0041\"}\n" },
     { "{\"status\":200,\"headers\":{\"Content-Type\":\"text/plain\"},"
       "\"body\":\"{ no \\\"json\\n\"}",
       "Content-Type: text/plain\n", "{ no \"json\n" },
@@ -350,7 +350,7 @@ static const struct {
     { "{\"status\":204,\"headers\":{},\"body\":null}", "", "" },
     { "{\"status\":200,\"headers\":{\"A\":\"b\\r\\nSet-Cookie: c\",\"D\":1,\"E\":\"f\"},"
       "\"body\":7}",
-      "E: f\n", "7" },
+      "E: f\n", "7\n" },
 };
 
 static void a_stored_answer_comes_back_as_it_was(void **state)
@@ -391,12 +391,22 @@ static void an_answer_that_does_not_fit_is_not_half_given(void **state)
                             "\"body\":\"c\\nd\"}")),
     };
     const size_t needed = strlen("A: b\n") + strlen("c\nd");
+    const struct question json = {
+        .dialect = IDEM_DIALECT_IDEM,
+        .url = BY_ID,
+        .verdict = IDEM_HTTP_ANSWERED,
+        .status = 200,
+        .head = "",
+        .body = IDEM_STR(OF("succeeded", "{\"status\":200,\"headers\":{},\"body\":{}}")),
+    };
     for (size_t max = 0; max <= needed + 2; max++) {
         struct idem_inquiry_answer answer;
         struct idem_reading reading = ask_with(&question, max, &answer);
         /* A line is unescaped into the room before it is known to be kept. */
         assert_int_equal(reading.meaning == IDEM_MEANING_DONE, answer.status == 200);
         assert_int_equal(answer.status == 200, max >= needed);
+        (void)ask_with(&json, max, &answer);
+        assert_int_equal(answer.status == 200, max >= strlen("{}\n"));
     }
 }
 

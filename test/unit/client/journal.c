@@ -8,7 +8,7 @@
  * Method: real files in a directory of their own; processes that end by SIGKILL, between calls and
  * at every single write or flush of a begin, through SQLite's own table of system calls.
  */
-#include "unit/client/journal_scene.h"
+#include "unit/client/journal_deadly.h"
 
 #define PROCESSES  8
 #define NAMES_EACH 4
@@ -187,14 +187,6 @@ static void a_name_is_up_to_200_bytes_of_utf8(void **state)
 
 /* Deaths. */
 
-static void die(void)
-{
-    (void)kill(getpid(), SIGKILL);
-    for (;;) {
-        (void)pause();
-    }
-}
-
 static void begin_and_die(const struct scene *scene, int number)
 {
     struct idem_client_journal *journal = child_open(scene);
@@ -224,41 +216,6 @@ static void a_death_after_begin_leaves_the_record_in_doubt(void **state)
     expect_record(&found, &expected);
     idem_client_record_clear(&found);
     idem_client_journal_close(journal);
-}
-
-static int calls_left = -1; /* The writes and flushes before the one to die at; -1: live. */
-
-static void call_count(void)
-{
-    if (calls_left == 0) {
-        die();
-    }
-    calls_left -= calls_left > 0 ? 1 : 0;
-}
-
-static ssize_t deadly_pwrite(int fd, const void *bytes, size_t size, off_t offset)
-{
-    if (calls_left == 0) {
-        (void)!pwrite(fd, bytes, size / 2, offset); /* Half of it: nobody was told. */
-    }
-    call_count();
-    return pwrite(fd, bytes, size, offset);
-}
-
-static int deadly_ftruncate(int fd, off_t size)
-{
-    call_count();
-    return ftruncate(fd, size);
-}
-
-static void deadly_arm(int calls)
-{
-    sqlite3_vfs *vfs = sqlite3_vfs_find("unix");
-    CHILD_MUST(vfs->xSetSystemCall(vfs, "pwrite", (sqlite3_syscall_ptr)deadly_pwrite) == SQLITE_OK);
-    (void)vfs->xSetSystemCall(vfs, "pwrite64", (sqlite3_syscall_ptr)deadly_pwrite);
-    CHILD_MUST(vfs->xSetSystemCall(vfs, "ftruncate", (sqlite3_syscall_ptr)deadly_ftruncate) ==
-               SQLITE_OK);
-    calls_left = calls;
 }
 
 static void begin_two_and_die_inside(const struct scene *scene, int number)

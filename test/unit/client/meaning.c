@@ -1,5 +1,5 @@
 /*
- * What answers mean: every signal, and close to ninety answers as they come.
+ * What answers mean: every signal, and close to a hundred answers as they come.
  *
  * Goal: whatever an API, a proxy or a captive portal answers, nobody is charged twice because of
  * how it was read, and no goods are shipped for an answer that is not the API's. Each code of our
@@ -8,10 +8,11 @@
  *
  * Method: the rules of safety are written down below as conditions on any reading, and held against
  * every signal that can be made: every dialect, verdict, status from 0 to 999, code of the table or
- * of problem.def (errors only, as in signals), effect, retry, replay, should-retry and echo. The
- * codes of our own API are listed a second time by hand with what each must mean, and compared with
- * core/problem.def. At last the answers of answers.h, bytes with headers as the APIs document them,
- * are read from end to end. `test-client-meaning --print > docs/client-rules.md` writes the page.
+ * of problem.def (errors only, as in signals), effect, retry, replay, should-retry, echo and body.
+ * The codes of our own API are listed a second time by hand with what each must mean, and compared
+ * with core/problem.def. At last the answers of answers.h, bytes with headers as the APIs document
+ * them, are read from end to end. `test-client-meaning --print > docs/client-rules.md` writes the
+ * page.
  */
 #include "client/meaning.h"
 
@@ -111,7 +112,8 @@ static bool done_is_the_api_s_own_word(const struct situation *at)
     unsigned status = signal->status;
     bool whole = status >= 200 && status <= 299 && status != 202 && status != 206 && status != 207;
     bool told = at->error && signal->effect == IDEM_SAID_EFFECT_DONE;
-    return !means(at, IDEM_MEANING_DONE) || (named(at) && (told || (whole && !signal->page)));
+    return !means(at, IDEM_MEANING_DONE) ||
+           (named(at) && (told || (whole && !signal->page && !signal->broken)));
 }
 
 static bool refused_is_about_the_whole_key(const struct situation *at)
@@ -205,9 +207,10 @@ static bool leaves_it_open(const struct situation *at)
             return true;
         }
     }
-    bool filter = (status == 403 || status == 406) && at->signal->code[0] == '\0';
+    bool nameless = at->signal->code[0] == '\0';
+    bool filter = nameless && (status == 403 || status == 406 || at->signal->broken);
     bool not_settled = at->signal->should_retry == IDEM_SAID_YES && status != 425 && status != 429;
-    return filter || not_settled;
+    return (filter && status != 425 && status != 429) || not_settled;
 }
 
 static bool others_turn_away_only_by_status(const struct situation *at)
@@ -256,11 +259,12 @@ static void broken(const char *name, const struct situation *at)
     const struct idem_signal *signal = at->signal;
     fail_msg(
         "%s: %s verdict %d hopeless %d too long %d status %u code \"%s\" effect %d retry %d "
-        "should-retry %d replayed %d echoed %d page %d: %s, %s: %s",
+        "should-retry %d replayed %d echoed %d page %d broken %d: %s, %s: %s",
         name, at->dialect->name, (int)signal->verdict, signal->hopeless, signal->too_long,
         signal->status, signal->code, (int)signal->effect, (int)signal->retry,
         (int)signal->should_retry, (int)signal->replayed, (int)signal->echoed, signal->page,
-        idem_meaning_name(at->reading.meaning), idem_next_name(at->reading.next), at->reading.why);
+        signal->broken, idem_meaning_name(at->reading.meaning), idem_next_name(at->reading.next),
+        at->reading.why);
 }
 
 static void row_count(const char *why)
@@ -321,6 +325,19 @@ static void advice_walk(struct idem_signal *signal)
     }
 }
 
+/* A page is a success; out of a body that was cut or harmed there is no code. */
+static void body_walk(struct idem_signal *signal)
+{
+    bool success = signal->status >= 200 && signal->status < 300;
+    for (unsigned body = 0; body < (success ? 4 : 2); body++) {
+        signal->broken = body % 2 == 1;
+        signal->page = body / 2 == 1;
+        if (!signal->broken || signal->code[0] == '\0') {
+            advice_walk(signal);
+        }
+    }
+}
+
 /* `first` to `last`: statuses that can come with this code. */
 static void code_walk(enum idem_http_verdict verdict,
                       const char *code,
@@ -331,12 +348,7 @@ static void code_walk(enum idem_http_verdict verdict,
     (void)snprintf(signal.code, sizeof(signal.code), "%s", code);
     for (uint16_t status = first; status <= last; status++) {
         signal.status = status;
-        signal.page = false;
-        advice_walk(&signal);
-        signal.page = status >= 200 && status < 300;
-        if (signal.page) {
-            advice_walk(&signal);
-        }
+        body_walk(&signal);
     }
 }
 

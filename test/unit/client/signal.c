@@ -224,9 +224,14 @@ static void a_success_that_the_api_does_not_send_is_told(void **state)
         { "application/xhtml+xml", "", IDEM_DIALECT_IETF, 200, true },
         { "application/json", " \r\n\t<html>", IDEM_DIALECT_IETF, 200, true },
         { "", "<?xml version=\"1.0\"?>", IDEM_DIALECT_IETF, 200, true },
+        { "", "\xEF\xBB\xBF<html>", IDEM_DIALECT_IETF, 200, true },
+        { "application/json", "\xEF\xBB\xBF\n{}", IDEM_DIALECT_STRIPE, 200, false },
         { "text/htmlx", "Success", IDEM_DIALECT_IETF, 200, false },
         { "application/json", "{}", IDEM_DIALECT_IETF, 200, false },
         { "", "", IDEM_DIALECT_IETF, 200, false },
+        { "application/json", "{}", IDEM_DIALECT_IDEM, 201, false },
+        { "text/plain", "ok", IDEM_DIALECT_IDEM, 200, true },
+        { "application/json", "", IDEM_DIALECT_IDEM, 200, true },
         { "text/html", "<html>", IDEM_DIALECT_IETF, 300, false },
         { "text/html", "<html>", IDEM_DIALECT_IETF, 404, false },
         { "application/json", " {\"id\":1}", IDEM_DIALECT_STRIPE, 200, false },
@@ -246,6 +251,55 @@ static void a_success_that_the_api_does_not_send_is_told(void **state)
             .body = idem_str_from(rows[i].body),
         };
         assert_int_equal(read_answer(&answer).page, rows[i].page);
+    }
+}
+
+static void a_body_that_is_to_be_json_and_is_not_is_told(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *type;
+        const char *body;
+        enum idem_dialect_id dialect;
+        uint16_t status;
+        bool broken;
+    } rows[] = {
+        { "application/json", "{}", IDEM_DIALECT_IETF, 200, false },
+        { "application/json", "{", IDEM_DIALECT_IETF, 200, true },
+        { "application/json", "", IDEM_DIALECT_IETF, 200, false },
+        { "Application/JSON ;charset=utf-8", "{", IDEM_DIALECT_IETF, 200, true },
+        { "application/problem+json", "{", IDEM_DIALECT_IETF, 404, true },
+        { "application/json", "{", IDEM_DIALECT_STRIPE, 500, true },
+        { "application/json-seq", "{", IDEM_DIALECT_IETF, 200, false },
+        { "json", "{", IDEM_DIALECT_IETF, 200, false },
+        { "xjson", "{", IDEM_DIALECT_IETF, 200, false },
+        { "text/plain", "{", IDEM_DIALECT_IETF, 200, false },
+        { "", "{", IDEM_DIALECT_IDEM, 201, true },
+        { "", "{", IDEM_DIALECT_STRIPE, 200, true },
+        { "", "{", IDEM_DIALECT_ADYEN, 200, true },
+        { "", "{", IDEM_DIALECT_PAYPAL, 200, true },
+        { "", "", IDEM_DIALECT_PAYPAL, 204, false },
+        { "", "{", IDEM_DIALECT_STRIPE, 404, false },
+        { "application/json", "OK", IDEM_DIALECT_IETF, 200, false },
+        { "application/json", "\xEF\xBB\xBF [1", IDEM_DIALECT_IETF, 200, true },
+        { "application/json", "\xEF\xBB\xBF [1]", IDEM_DIALECT_IETF, 200, false },
+        { "application/json", "[NaN]", IDEM_DIALECT_IETF, 200, false },
+        { "application/json", "{\"x\":NaN}", IDEM_DIALECT_STRIPE, 200, true },
+        { "application/json", "{\"x\":NaN}", IDEM_DIALECT_STRIPE, 400, true },
+        { "application/json", "{\"x\":NaN}", IDEM_DIALECT_IETF, 400, false },
+        { "application/json", "Unauthorized", IDEM_DIALECT_STRIPE, 401, false },
+        { "application/json", "", IDEM_DIALECT_STRIPE, 401, true },
+        { "", "", IDEM_DIALECT_STRIPE, 401, false },
+        { "application/json", "[]", IDEM_DIALECT_STRIPE, 400, false },
+    };
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        const struct answer answer = {
+            .dialect = rows[i].dialect,
+            .status = rows[i].status,
+            .type = rows[i].type,
+            .body = idem_str_from(rows[i].body),
+        };
+        assert_int_equal(read_answer(&answer).broken, rows[i].broken);
     }
 }
 
@@ -423,6 +477,7 @@ int main(void)
         cmocka_unit_test(nothing_is_taken_from_an_answer_that_does_not_name_the_key),
         cmocka_unit_test(expiry_counts_from_the_answer_s_own_date),
         cmocka_unit_test(a_success_that_the_api_does_not_send_is_told),
+        cmocka_unit_test(a_body_that_is_to_be_json_and_is_not_is_told),
         cmocka_unit_test(a_code_is_read_where_its_api_puts_it),
         cmocka_unit_test(only_an_error_has_a_code),
         cmocka_unit_test(a_longer_document_than_an_error_has_no_code),
