@@ -686,24 +686,32 @@ static enum idem_problem task_problem(const struct idem_task *task)
                                                    : IDEM_PROBLEM_UNAVAILABLE;
 }
 
-static void act_add(struct idem_api *api, const struct idem_admin_visit *visit)
+void idem_admin_act(struct idem_api *api,
+                    const struct idem_admin_visit *visit,
+                    const char *verb,
+                    const char *outcome)
 {
-    enum idem_problem problem = task_problem(&visit->task);
     struct idem_api_act act = {
-        .verb = verb_of(visit),
-        .outcome = problem == IDEM_PROBLEM_NONE ? "done" : idem_problem_entry(problem)->code,
+        .verb = verb,
+        .outcome = outcome,
         .object = visit->route.id,
         .by_len = visit->by_len,
     };
     IDEM_ASSERT(act.verb != NULL);
+    IDEM_ASSERT(act.outcome != NULL);
     memcpy(act.by, visit->by, visit->by_len);
     idem_acts_add(&api->acts, &act);
+}
+
+const char *idem_admin_outcome(enum idem_problem problem)
+{
+    return problem == IDEM_PROBLEM_NONE ? "done" : idem_problem_entry(problem)->code;
 }
 
 void idem_admin_task_done(struct idem_api *api, struct idem_admin_visit *visit)
 {
     const struct idem_task *task = &visit->task;
-    act_add(api, visit);
+    idem_admin_act(api, visit, verb_of(visit), idem_admin_outcome(task_problem(task)));
     if (task->item.answer == IDEM_STORE_UNKNOWN) {
         idem_admin_refuse(api, visit, IDEM_PROBLEM_OUTCOME_UNKNOWN, "");
         return;

@@ -6,12 +6,15 @@
  *     resolve      read -> task -> read -----------------------------> answer   (admin.c)
  *     compensate   read the case -> read the payment of its own -+
  *                                       absent: task (STRAY) ----+--> request -> answer
+ *                                       given back: read by scope ------------> answer
  *
  * A stray payment was made at the provider and has no place in the books here: it succeeded after
  * it had failed, or its order number went to another. STRAY gives it a row of its own, whose id is
  * the case's, so that it is made once. Then it is given back as anything is: by a refund (or a
  * cancel, where it is only authorized) in the merchant's name, under a key that follows from the
- * case. Whoever asks again gets what the first one got, wherever that one stopped.
+ * case and in a scope of its own, which no caller's key leads to. Whoever asks again gets what the
+ * first one got, wherever that one stopped. Where the merchant was quicker, the money is back, too:
+ * then there is nothing to submit, and nothing is refused under the case's key for ever.
  */
 #include "api/admin_internal.h"
 
@@ -20,6 +23,7 @@
 #include "api/fingerprint.h"
 #include "api/member.h"
 #include "api/query.h"
+#include "api/scope.h"
 #include "base/bug.h"
 
 #define STATUS_OK       200
@@ -109,34 +113,27 @@ static void stray_task_start(struct idem_api *api, struct idem_admin_visit *visi
     idem_admin_task_start(api, visit);
 }
 
-void idem_admin_compensate_read(struct idem_api *api, struct idem_admin_visit *visit)
-{
-    bool found = visit->read.answer == IDEM_STORE_DURABLE && visit->read.found;
-    if (visit->read.kind == IDEM_READ_CASE) {
-        if (!found) {
-            idem_admin_refuse(api, visit, IDEM_PROBLEM_NOT_FOUND, "There is no such case.");
-            return;
-        }
-        stray_keep(visit);
-        visit->read.principal = visit->stray.principal;
-        idem_admin_read_start(api, visit, IDEM_READ_PAYMENT);
-        return;
-    }
-    if (found) { /* Somebody has begun before. */
-        idem_admin_compensate_send(api, visit);
-        return;
-    }
-    stray_task_start(api, visit);
-}
-
-/* "case-" and its id: the key, and no merchant's. */
+/* "case-" and its id. */
 static struct idem_str key_keep(struct idem_admin_visit *visit)
 {
     size_t from = visit->kept.len;
-    idem_buf_add(&visit->kept, IDEM_STR("case-"));
+    idem_buf_add(&visit->kept, IDEM_STR(IDEM_STRAY_PREFIX));
     idem_uid_print(visit->route.id, &visit->kept);
     IDEM_ASSERT(!visit->kept.full);
     return idem_str_slice(idem_buf_str(&visit->kept), from, visit->kept.len - from);
+}
+
+/* A merchant may have used, or given up, a key of the same name; its endpoint is another. */
+static struct idem_scope_names names_make(struct idem_api *api,
+                                          struct idem_str principal,
+                                          struct idem_str key)
+{
+    const struct idem_scope_of of = {
+        .principal = principal,
+        .endpoint = IDEM_STR("cases.compensate"),
+        .key = key,
+    };
+    return idem_scope_make(api->digester, api->options.effect_secret, &of);
 }
 
 /* As if the merchant had asked for all of it, without a body. */
@@ -172,13 +169,84 @@ void idem_admin_compensate_send(struct idem_api *api, struct idem_admin_visit *v
     accept->payment_id = visit->route.id;
     accept->wait_us = WAIT_US;
     fingerprint_fill(api, accept);
-    struct idem_scope_names names =
-        idem_visit_names(api, accept->principal, accept->endpoint, accept->key);
+    struct idem_scope_names names = names_make(api, accept->principal, accept->key);
     const struct idem_str tail = { .data = names.tail, .len = sizeof(names.tail) };
     accept->effect_id_tail = idem_buf_keep(&visit->kept, tail);
     request->item.command.scope = names.scope;
     IDEM_ASSERT(!visit->kept.full);
     idem_engine_submit(api->options.engine, request);
+}
+
+/* By whomever: these states hold no money, and none is on its way. */
+static bool is_given_back(const struct idem_payment *payment)
+{
+    return payment->state == IDEM_PAYMENT_REFUNDED || payment->state == IDEM_PAYMENT_CANCELED ||
+           payment->state == IDEM_PAYMENT_EXPIRED;
+}
+
+/* How giving it back stands; `intent`: the case's own, or NULL where it was done without one. */
+static void compensation_answer(struct idem_api *api,
+                                struct idem_admin_visit *visit,
+                                uint16_t status,
+                                const struct idem_intent *intent)
+{
+    static const struct idem_intent none = { .state = IDEM_INTENT_SUCCEEDED };
+    const struct idem_intent *shown = intent != NULL ? intent : &none;
+    struct idem_buf *body = idem_admin_answer_begin(api, status);
+    idem_member_link(body, "{\"payment\":", "/v1/payments/", visit->route.id);
+    idem_member_link(body, ",\"operation\":", "/v1/operations/", shown->id);
+    if (intent != NULL) {
+        idem_buf_printf(body, ",\"endpoint\":\"%s\"", idem_endpoint_name(intent->endpoint));
+    } else {
+        idem_buf_add(body, IDEM_STR(",\"endpoint\":null"));
+    }
+    idem_buf_printf(body, ",\"state\":\"%s\"", idem_operation_state_name(shown->state));
+    if (shown->state == IDEM_INTENT_FAILED && shown->problem != IDEM_PROBLEM_NONE) {
+        idem_buf_printf(body, ",\"problem\":\"%s\"", idem_problem_entry(shown->problem)->code);
+    }
+    idem_buf_add(body, IDEM_STR("}\n"));
+    idem_admin_end(api, visit);
+}
+
+static void case_read(struct idem_api *api, struct idem_admin_visit *visit)
+{
+    if (!visit->read.found) {
+        idem_admin_refuse(api, visit, IDEM_PROBLEM_NOT_FOUND, "There is no such case.");
+        return;
+    }
+    stray_keep(visit);
+    visit->read.principal = visit->stray.principal;
+    idem_admin_read_start(api, visit, IDEM_READ_PAYMENT);
+}
+
+static void payment_read(struct idem_api *api, struct idem_admin_visit *visit)
+{
+    if (!visit->read.found) {
+        stray_task_start(api, visit);
+        return;
+    }
+    if (is_given_back(&visit->read.payment)) {
+        visit->read.scope = names_make(api, visit->stray.principal, key_keep(visit)).scope;
+        idem_admin_read_start(api, visit, IDEM_READ_OPERATION_BY_SCOPE);
+        return;
+    }
+    idem_admin_compensate_send(api, visit); /* Somebody has begun before. */
+}
+
+void idem_admin_compensate_read(struct idem_api *api, struct idem_admin_visit *visit)
+{
+    IDEM_ASSERT(visit->read.answer == IDEM_STORE_DURABLE); /* Whoever calls has looked. */
+    if (visit->read.kind == IDEM_READ_CASE) {
+        case_read(api, visit);
+        return;
+    }
+    if (visit->read.kind == IDEM_READ_PAYMENT) {
+        payment_read(api, visit);
+        return;
+    }
+    const struct idem_intent *intent = &visit->read.intent;
+    bool own = visit->read.found && intent->state == IDEM_INTENT_SUCCEEDED;
+    compensation_answer(api, visit, STATUS_OK, own ? intent : NULL);
 }
 
 /* What became of giving it back, for whoever compensates. */
@@ -188,35 +256,35 @@ static const char *problem_words(enum idem_problem problem)
         return "The payment has a row of its own, and giving it back is over: `effect` says "
                "whether the money went. The stored answer is forgotten.";
     }
-    if (problem == IDEM_PROBLEM_KEY_REUSED) {
-        return "The payment has a row of its own, and its merchant has used the key that would "
-               "give it back: look at the payment's operations.";
-    }
-    if (problem == IDEM_PROBLEM_ABANDONED) {
-        return "The payment has a row of its own, and its merchant has given up the key that would "
-               "give it back: look at the payment's operations.";
-    }
     return "The payment has a row of its own; `effect` says what is known of giving it back. Say "
            "the same again: it goes on, and gives it back once.";
+}
+
+/* Whoever finds it submitted has submitted nothing. */
+static void submitted_tell(struct idem_api *api, const struct idem_admin_visit *visit)
+{
+    const struct idem_request *request = &visit->request;
+    if (!request->claimed) {
+        return;
+    }
+    const char *verb = request->item.command.accept.endpoint == IDEM_ENDPOINT_PAYMENTS_CANCEL
+                           ? "compensate-cancel"
+                           : "compensate-refund";
+    idem_admin_act(api, visit, verb,
+                   request->reply == IDEM_REPLY_PROBLEM
+                       ? idem_admin_outcome(request->problem)
+                       : idem_operation_state_name(request->outcome.intent.state));
 }
 
 void idem_admin_request_done(struct idem_api *api, struct idem_admin_visit *visit)
 {
     const struct idem_request *request = &visit->request;
+    submitted_tell(api, visit);
     if (request->reply == IDEM_REPLY_PROBLEM) {
         const struct idem_problem_details details = idem_visit_problem(request);
         idem_admin_refuse_only(api, visit, &details, problem_words(request->problem));
         return;
     }
-    const struct idem_intent *intent = &request->outcome.intent;
     uint16_t status = request->reply == IDEM_REPLY_OPERATION ? STATUS_ACCEPTED : STATUS_OK;
-    struct idem_buf *body = idem_admin_answer_begin(api, status);
-    idem_member_link(body, "{\"payment\":", "/v1/payments/", visit->route.id);
-    idem_member_link(body, ",\"operation\":", "/v1/operations/", intent->id);
-    idem_buf_add(body, IDEM_STR(",\"endpoint\":\""));
-    idem_buf_add(body, idem_str_from(idem_endpoint_name(intent->endpoint)));
-    idem_buf_add(body, IDEM_STR("\",\"state\":\""));
-    idem_buf_add(body, idem_str_from(idem_operation_state_name(intent->state)));
-    idem_buf_add(body, IDEM_STR("\"}\n"));
-    idem_admin_end(api, visit);
+    compensation_answer(api, visit, status, &request->outcome.intent);
 }

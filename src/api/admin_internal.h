@@ -35,6 +35,13 @@ void idem_admin_read_start(struct idem_api *api,
                            enum idem_read_kind kind);
 void idem_admin_task_start(struct idem_api *api, struct idem_admin_visit *visit);
 
+/* Tells what `visit` has done or tried with the route's object; both words are constants. */
+void idem_admin_act(struct idem_api *api,
+                    const struct idem_admin_visit *visit,
+                    const char *verb,
+                    const char *outcome);
+const char *idem_admin_outcome(enum idem_problem problem); /* "done", or the problem's code. */
+
 /* The visit's command, of that kind. */
 struct idem_command *idem_admin_command(struct idem_admin_visit *visit,
                                         enum idem_command_kind kind);

@@ -62,13 +62,33 @@ struct idem_api_limits {
     int64_t principal_burst;       /* ... and how many at once after a pause; 0: the rate. */
 };
 
+/* How a reconciliation that the service ran by itself ended. */
+enum idem_api_reconciled_verdict {
+    IDEM_API_RECONCILED_NONE = 0, /* None has ended yet. */
+    IDEM_API_RECONCILED_AGREED,   /* Nothing is left. */
+    IDEM_API_RECONCILED_LEFT,     /* Differences are left for a person. */
+    IDEM_API_RECONCILED_FAILED,   /* It did not come to its end; it will be tried again. */
+    IDEM_API_RECONCILED_LATE,     /* Likewise: it took longer than it may, and was ended. */
+    IDEM_API_RECONCILED_COUNT
+};
+
+/* Those of one provider entry. Times are wall time in microseconds; 0: none yet. */
+struct idem_api_reconciled {
+    enum idem_api_reconciled_verdict verdict; /* Of the last one. */
+    int64_t ended_us;                         /* When that one ended. */
+    int64_t done_us;                          /* Up to where the entry has been reconciled. */
+    uint64_t counts[IDEM_API_RECONCILED_COUNT];
+};
+
 /* What only the daemon knows, for /metrics, /readyz and operators. Zero: not so, or not known. */
 struct idem_api_gauges {
     struct idem_str version; /* A constant. */
     int64_t uptime_us;
-    int64_t loop_lag_us; /* How late the loop was, at worst since the last gauges. */
-    bool disk_low;       /* Below its reserve. */
-    bool store_silent;   /* Its server does not answer. */
+    int64_t loop_lag_us;      /* How late the loop was, at worst since the last gauges. */
+    bool disk_low;            /* Below its reserve. */
+    bool store_silent;        /* Its server does not answer. */
+    bool store_standbys;      /* Others answer for what its server commits. */
+    bool store_standbys_gone; /* They did, since the start. */
 
     /* struct idem_reaper_stats */
     uint64_t reaper_expired;
@@ -90,6 +110,8 @@ struct idem_api_gauges {
     int64_t restore_begins_us;
     uint64_t restore_listed;
     uint64_t restore_failures;
+
+    const struct idem_api_reconciled *reconciled; /* By provider of the rules; NULL: not known. */
 };
 
 /*
@@ -98,7 +120,7 @@ struct idem_api_gauges {
  */
 struct idem_api_act {
     const char *verb;       /* A constant, such as "resolve-failed" or "credential-add". */
-    const char *outcome;    /* "done", or the code of the problem that was told. A constant. */
+    const char *outcome;    /* "done", a compensation's state, or a problem's code. A constant. */
     struct idem_uid object; /* An operation or a credential; zeros: none. */
     uint64_t lost;          /* Acts after this one that found no room until it was taken. */
     size_t by_len;

@@ -169,12 +169,6 @@ struct idem_api {
 /* visit.c: checks, names and submits, or answers at once. */
 void idem_visit_begin(struct idem_api *api, struct idem_exchange *exchange);
 
-/* visit.c: what (principal, endpoint, key) is called in the store and at the provider. */
-struct idem_scope_names idem_visit_names(struct idem_api *api,
-                                         struct idem_str principal,
-                                         enum idem_endpoint endpoint,
-                                         struct idem_str key);
-
 /* visit.c: all zero, but for the outcome's text memory. */
 void idem_visit_request_clear(struct idem_request *request);
 

@@ -136,16 +136,6 @@ static bool refuse(struct idem_fault *ret_fault, const char *what)
     return idem_fault_set(ret_fault, IDEM_PROBLEM_BODY_INVALID, "%s", what);
 }
 
-static bool is_visible(struct idem_str text)
-{
-    for (size_t i = 0; i < text.len; i++) {
-        if (text.data[i] < 0x21 || text.data[i] > 0x7E) {
-            return false;
-        }
-    }
-    return text.len > 0;
-}
-
 /* Of C0, DEL, or C1 (U+0080 to U+009F, in UTF-8 C2 and the byte): some terminals obey them all. */
 static bool has_control(struct idem_str text)
 {
@@ -190,11 +180,11 @@ static struct idem_str string_at(const struct idem_json *json,
 
 static bool string_fits(struct idem_str text, const struct member_rule *rule)
 {
-    if (text.len > rule->max || (rule->form == FORM_WORDS && text.len == 0)) {
+    if (text.len > rule->max || (text.len == 0 && rule->form != FORM_TEXT)) {
         return false;
     }
     return rule->form == FORM_TEXT || rule->form == FORM_WORDS ? !has_control(text)
-                                                               : is_visible(text);
+                                                               : idem_str_is_visible(text);
 }
 
 static bool string_read(const struct idem_json *json,
@@ -315,7 +305,7 @@ static enum member member_find(const struct idem_json *json, size_t index, unsig
 /* Names the unknown member if its name can be shown. */
 static bool unknown_refuse(struct idem_str raw_name, struct idem_fault *ret_fault)
 {
-    if (!is_visible(raw_name) || raw_name.len > IDEM_ORDER_NO_MAX) {
+    if (!idem_str_is_visible(raw_name) || raw_name.len == 0 || raw_name.len > IDEM_ORDER_NO_MAX) {
         return refuse(ret_fault, "There is a member that is not known here.");
     }
     return idem_fault_set(ret_fault, IDEM_PROBLEM_BODY_INVALID,

@@ -73,30 +73,25 @@ static void visit_free(struct idem_api *api, struct idem_callback_visit *visit)
     idem_list_push_front(&api->callback_free, &visit->node);
 }
 
-static void command_fill(struct idem_callback_visit *visit, struct idem_scope scope)
+static void command_fill(struct idem_callback_visit *visit)
 {
+    struct idem_scope scope;
+    bool is_ours = idem_effect_id_scope(visit->callback.evidence.effect_id, &scope);
+    IDEM_ASSERT(is_ours); /* The reader says OK of nothing else. */
     struct idem_command *command = &visit->task.item.command;
     memset(&visit->task, 0, offsetof(struct idem_task, outcome));
     command->kind = IDEM_COMMAND_EVIDENCE;
     command->scope = scope;
     command->evidence = visit->callback.evidence;
-    (void)idem_effect_id_scope(command->evidence.payment_effect_id,
-                               &command->evidence.payment_scope); /* Or none. */
     IDEM_ASSERT(command->evidence.source == IDEM_SOURCE_CALLBACK);
 }
 
-/* Signed, and about something: false if it is none of ours after all. */
-static bool task_start(struct idem_api *api, struct idem_callback_visit *visit)
+static void task_start(struct idem_api *api, struct idem_callback_visit *visit)
 {
-    struct idem_scope scope;
-    if (!idem_effect_id_scope(visit->callback.evidence.effect_id, &scope)) {
-        return false;
-    }
-    command_fill(visit, scope);
+    command_fill(visit);
     visit->task.done = &api->callback_done;
     idem_exchange_set_owner(visit->exchange, &visit->gone);
     idem_engine_run(api->options.engine, &visit->task);
-    return true;
 }
 
 static void judge(struct idem_api *api, struct idem_callback_visit *visit)
@@ -105,17 +100,14 @@ static void judge(struct idem_api *api, struct idem_callback_visit *visit)
     const struct idem_callback *callback = &visit->callback;
     api->callbacks[callback->verdict] += 1;
     if (callback->verdict == IDEM_CALLBACK_OK) {
-        if (task_start(api, visit)) {
-            return;
-        }
-        api->callbacks_unmatched += 1;
+        task_start(api, visit);
+        return;
     }
     if (callback->verdict == IDEM_CALLBACK_NO_ENTRY) {
         refuse(api, exchange, IDEM_PROBLEM_NOT_FOUND, "No provider is listened to here.");
     } else {
-        bool taken =
-            callback->verdict == IDEM_CALLBACK_OK || callback->verdict == IDEM_CALLBACK_IGNORED;
-        answer(api, exchange, callback, taken ? IDEM_CALLBACK_TAKEN : IDEM_CALLBACK_REFUSED);
+        bool ignored = callback->verdict == IDEM_CALLBACK_IGNORED;
+        answer(api, exchange, callback, ignored ? IDEM_CALLBACK_TAKEN : IDEM_CALLBACK_REFUSED);
     }
     visit_free(api, visit);
 }
@@ -127,6 +119,7 @@ void idem_callback_begin(struct idem_api *api,
     const struct idem_net_request *request = idem_exchange_request(exchange);
     struct idem_callback_reader *reader = api->options.callbacks;
     if (reader == NULL) {
+        api->callbacks[IDEM_CALLBACK_NO_ENTRY] += 1;
         refuse(api, exchange, IDEM_PROBLEM_NOT_FOUND, "No provider is listened to here.");
         return;
     }

@@ -235,11 +235,19 @@ struct idem_problem_details idem_visit_problem(const struct idem_request *reques
     return details;
 }
 
+/* The core looks into a body for one thing only. */
+static struct idem_str problem_words(enum idem_problem problem)
+{
+    return problem == IDEM_PROBLEM_BODY_INVALID
+               ? IDEM_STR("\"order_no\": case- and an id is a number of an operator's.")
+               : IDEM_STR("");
+}
+
 static void problem_answer(struct idem_api *api, struct idem_visit *visit)
 {
     const struct idem_request *request = &visit->request;
     const struct idem_problem_details details = idem_visit_problem(request);
-    idem_api_problem(api, &details, IDEM_STR(""));
+    idem_api_problem(api, &details, problem_words(request->problem));
     bool later = idem_problem_entry(request->problem)->status == 503 ||
                  request->problem == IDEM_PROBLEM_IN_PROGRESS;
     if (request->retry_after_us > 0 || later) {

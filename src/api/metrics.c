@@ -17,7 +17,7 @@
 
 #define FIXED_MAX 65536
 #define PROVIDER_MAX \
-    16384 /* 3 calls, each 19 of time and 8 outcomes, and 13 of the budget: 94 of 150 bytes. */
+    16384 /* Of 150 bytes: 3 calls, each 19 of time and 8 outcomes; 13 of the budget; 7 more. */
 #define LABELS_MAX 160
 
 /* Bounds of a histogram: from 2^first to 2^last, as counts or as microseconds in seconds. */
@@ -137,6 +137,10 @@ static void program_print(const struct idem_api *api, struct idem_buf *buf)
           gauges->disk_low);
     gauge(buf, "idem_store_silent", "1 while the store's server does not answer.",
           gauges->store_silent);
+    gauge(buf, "idem_store_standbys",
+          "1 while standbys answer for what the store's server commits.", gauges->store_standbys);
+    gauge(buf, "idem_store_standbys_gone", "1 while none does, though some did since the start.",
+          gauges->store_standbys_gone);
     gauge(buf, "idem_clock_apart", "1 while retention does not believe the clock.",
           gauges->clock_apart);
     gauge_seconds(buf, "idem_retention_horizon_seconds",
@@ -402,6 +406,98 @@ static void budgets_print(const struct idem_api *api, struct idem_buf *buf)
     }
 }
 
+static const char *reconciled_name(enum idem_api_reconciled_verdict verdict)
+{
+    switch (verdict) {
+    case IDEM_API_RECONCILED_AGREED:
+        return "agreed";
+    case IDEM_API_RECONCILED_LEFT:
+        return "left";
+    case IDEM_API_RECONCILED_FAILED:
+        return "failed";
+    case IDEM_API_RECONCILED_LATE:
+        return "late";
+    case IDEM_API_RECONCILED_NONE:
+    case IDEM_API_RECONCILED_COUNT:
+        break;
+    }
+    IDEM_UNREACHABLE();
+}
+
+enum reconciled_figure {
+    RECONCILED_VERDICT = 0,
+    RECONCILED_ENDED,
+    RECONCILED_DONE,
+    RECONCILED_COUNT
+};
+
+static const struct {
+    const char *name;
+    const char *help;
+} reconciled_gauges[RECONCILED_COUNT] = {
+    [RECONCILED_VERDICT] = { "idem_reconciliation_verdict",
+                             "Of the last one: 1: agreed, 2: left, 3: failed, 4: late; 0: none." },
+    [RECONCILED_ENDED] = { "idem_reconciliation_ended_seconds",
+                           "Unix time when the last one ended; 0: none has." },
+    [RECONCILED_DONE] = { "idem_reconciliation_done_seconds",
+                          "Unix time up to which the entry is reconciled; 0: not yet." },
+};
+
+_Static_assert(IDEM_API_RECONCILED_LATE == 4, "the help text says so");
+
+static int64_t reconciled_value(const struct idem_api_reconciled *reconciled,
+                                enum reconciled_figure figure)
+{
+    const int64_t values[RECONCILED_COUNT] = {
+        [RECONCILED_VERDICT] = reconciled->verdict,
+        [RECONCILED_ENDED] = reconciled->ended_us / IDEM_US_PER_SECOND,
+        [RECONCILED_DONE] = reconciled->done_us / IDEM_US_PER_SECOND,
+    };
+    return values[figure];
+}
+
+static void reconciled_counts_print(const struct idem_api *api,
+                                    size_t provider,
+                                    struct idem_buf *buf)
+{
+    struct idem_str entry = api->options.rules->providers[provider].entry;
+    for (enum idem_api_reconciled_verdict i = IDEM_API_RECONCILED_NONE + 1;
+         i < IDEM_API_RECONCILED_COUNT; i++) {
+        idem_buf_printf(buf, "idem_reconciliations_total{entry=\"%.*s\",verdict=\"%s\"} %llu\n",
+                        (int)entry.len, entry.data, reconciled_name(i),
+                        (unsigned long long)api->gauges.reconciled[provider].counts[i]);
+    }
+}
+
+static void reconciled_gauge_print(const struct idem_api *api,
+                                   enum reconciled_figure figure,
+                                   struct idem_buf *buf)
+{
+    const char *name = reconciled_gauges[figure].name;
+    family(buf, name, "gauge", reconciled_gauges[figure].help);
+    for (size_t i = 0; i < api->options.rules->provider_count; i++) {
+        const struct idem_api_reconciled *reconciled = &api->gauges.reconciled[i];
+        struct idem_str entry = api->options.rules->providers[i].entry;
+        idem_buf_printf(buf, "%s{entry=\"%.*s\"} %lld\n", name, (int)entry.len, entry.data,
+                        (long long)reconciled_value(reconciled, figure));
+    }
+}
+
+/* Those that the service ran by itself. */
+static void reconciled_print(const struct idem_api *api, struct idem_buf *buf)
+{
+    if (api->gauges.reconciled == NULL) {
+        return;
+    }
+    family(buf, "idem_reconciliations_total", "counter", "Those by itself that have ended.");
+    for (size_t i = 0; i < api->options.rules->provider_count; i++) {
+        reconciled_counts_print(api, i, buf);
+    }
+    for (enum reconciled_figure i = 0; i < RECONCILED_COUNT; i++) {
+        reconciled_gauge_print(api, i, buf);
+    }
+}
+
 static void callbacks_print(const struct idem_api *api, struct idem_buf *buf)
 {
     family(buf, "idem_callbacks_total", "counter", "Events of providers, as they were judged.");
@@ -475,6 +571,7 @@ struct idem_str idem_metrics_print(struct idem_api *api)
     batches_print(api, &buf);
     providers_print(api, &buf);
     budgets_print(api, &buf);
+    reconciled_print(api, &buf);
     callbacks_print(api, &buf);
     server_print(api, &buf);
     IDEM_ASSERT(!buf.full);

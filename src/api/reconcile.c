@@ -304,7 +304,7 @@ static bool refuse(struct idem_fault *ret_fault, const char *what)
     return idem_fault_set(ret_fault, IDEM_PROBLEM_BODY_INVALID, "%s", what);
 }
 
-/* A string of at most `max` bytes, unescaped; false: it is none. */
+/* A string of at most `max` bytes, unescaped; false: it is none, or `kept` is full. */
 static bool string_read(const struct idem_json *json,
                         size_t index,
                         size_t max,
@@ -343,7 +343,13 @@ static bool texts_read(const struct idem_json *json,
             continue;
         }
         known += 1;
-        if (!string_read(json, index, members[i].max, kept, &ret_texts[i])) {
+        bool readable = string_read(json, index, members[i].max, kept, &ret_texts[i]);
+        if (kept->full) {
+            return refuse(ret_fault,
+                          "The effects have too much text with escapes in it: tell "
+                          "fewer of them at once.");
+        }
+        if (!readable) {
             return idem_fault_set(ret_fault, IDEM_PROBLEM_BODY_INVALID,
                                   "\"%.*s\" of an effect must be a string of at most %zu bytes.",
                                   (int)members[i].name.len, members[i].name.data, members[i].max);
@@ -410,17 +416,6 @@ static enum idem_outcome_kind outcome_of(enum idem_found found)
     IDEM_UNREACHABLE();
 }
 
-/* Ids and numbers of others go where ours go: into columns, links and onto screens. */
-static bool is_visible(struct idem_str text)
-{
-    for (size_t i = 0; i < text.len; i++) {
-        if (text.data[i] < 0x21 || text.data[i] > 0x7E) {
-            return false;
-        }
-    }
-    return true;
-}
-
 static bool item_read(const struct idem_str texts[MEMBER_COUNT],
                       struct idem_evidence_item *item,
                       struct idem_fault *ret_fault)
@@ -443,7 +438,9 @@ static bool item_read(const struct idem_str texts[MEMBER_COUNT],
     if (happened.len > 0 && !idem_date_parse_rfc3339(happened, &evidence->happened_us)) {
         return refuse(ret_fault, "\"happened\" must be a time such as 2026-11-29T13:47:03Z.");
     }
-    if (!is_visible(texts[MEMBER_ORDER_NO]) || !is_visible(texts[MEMBER_REFERENCE])) {
+    /* Numbers of others go where ours go: into columns, links and onto screens. */
+    if (!idem_str_is_visible(texts[MEMBER_ORDER_NO]) ||
+        !idem_str_is_visible(texts[MEMBER_REFERENCE])) {
         return refuse(ret_fault, "\"order_no\" and \"reference\" must be visible ASCII.");
     }
     evidence->source = IDEM_SOURCE_LISTING;
@@ -697,18 +694,6 @@ void idem_admin_evidence_read(struct idem_api *api, struct idem_admin_visit *vis
     look_next(api);
 }
 
-static void batch_act(struct idem_api *api, enum idem_problem problem)
-{
-    const struct idem_admin_visit *visit = api->evidence->visit;
-    struct idem_api_act act = {
-        .verb = "reconcile",
-        .outcome = problem == IDEM_PROBLEM_NONE ? "done" : idem_problem_entry(problem)->code,
-        .by_len = visit->by_len,
-    };
-    memcpy(act.by, visit->by, visit->by_len);
-    idem_acts_add(&api->acts, &act);
-}
-
 static void batch_step(struct idem_api *api)
 {
     struct idem_evidence_batch *batch = api->evidence;
@@ -722,7 +707,7 @@ static void batch_step(struct idem_api *api)
         return;
     }
     enum idem_problem problem = batch_problem(batch);
-    batch_act(api, problem);
+    idem_admin_act(api, batch->visit, "reconcile", idem_admin_outcome(problem));
     if (problem == IDEM_PROBLEM_NONE) {
         look_next(api);
         return;

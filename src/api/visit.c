@@ -98,25 +98,17 @@ static bool fingerprints_make(struct idem_api *api,
     return true;
 }
 
-struct idem_scope_names idem_visit_names(struct idem_api *api,
-                                         struct idem_str principal,
-                                         enum idem_endpoint endpoint,
-                                         struct idem_str key)
-{
-    const struct idem_scope_of of = {
-        .principal = principal,
-        .endpoint =
-            idem_str_from(api->options.scope_by_principal ? "" : idem_endpoint_name(endpoint)),
-        .key = key,
-    };
-    return idem_scope_make(api->digester, api->options.effect_secret, &of);
-}
-
 static struct idem_scope_names names_make(struct idem_api *api,
                                           const struct idem_visit *visit,
                                           enum idem_endpoint endpoint)
 {
-    return idem_visit_names(api, idem_account_principal(visit->account), endpoint, visit->key);
+    const struct idem_scope_of of = {
+        .principal = idem_account_principal(visit->account),
+        .endpoint =
+            idem_str_from(api->options.scope_by_principal ? "" : idem_endpoint_name(endpoint)),
+        .key = visit->key,
+    };
+    return idem_scope_make(api->digester, api->options.effect_secret, &of);
 }
 
 /* All zero, but for the outcome's text memory: that is large, and written before it is read. */

@@ -73,6 +73,16 @@ struct idem_str idem_str_slice(struct idem_str text, size_t from, size_t len)
     return (struct idem_str){ .data = text.data + from, .len = len < rest ? len : rest };
 }
 
+bool idem_str_is_visible(struct idem_str text)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        if (text.data[i] < 0x21 || text.data[i] > 0x7E) {
+            return false;
+        }
+    }
+    return true;
+}
+
 size_t idem_str_find(struct idem_str text, char byte)
 {
     for (size_t i = 0; i < text.len; i++) {

@@ -46,6 +46,9 @@ int idem_str_compare(struct idem_str left, struct idem_str right);
 /* The part from `from` on, at most `len` bytes; outside is empty. */
 struct idem_str idem_str_slice(struct idem_str text, size_t from, size_t len);
 
+/* Only bytes 0x21 to 0x7E, as ids, numbers and names are; no bytes at all count as such, too. */
+bool idem_str_is_visible(struct idem_str text);
+
 /* Index of the first `byte`, or text.len. */
 size_t idem_str_find(struct idem_str text, char byte);
 

@@ -38,6 +38,15 @@ struct idem_uid idem_uid_make(int64_t wall_us, struct idem_random *random)
     return uid;
 }
 
+struct idem_uid idem_uid_make_now(void)
+{
+    struct idem_random random;
+    struct idem_clock clock;
+    idem_random_init_system(&random);
+    idem_clock_init_system(&clock);
+    return idem_uid_make(idem_clock_wall_us(&clock), &random);
+}
+
 static bool dash_stands_at(size_t index)
 {
     return index == 8 || index == 13 || index == 18 || index == 23;

@@ -25,6 +25,9 @@ bool idem_uid_is_zero(struct idem_uid uid);
 /* A UUIDv7 of this moment. */
 struct idem_uid idem_uid_make(int64_t wall_us, struct idem_random *random);
 
+/* The same by the system's clock and randomness, for whoever has no others. */
+struct idem_uid idem_uid_make_now(void);
+
 /* 128 random bits. */
 struct idem_uid idem_uid_make_token(struct idem_random *random);
 

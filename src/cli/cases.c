@@ -63,26 +63,11 @@ static void case_add(struct idem_table_view *table, const struct idem_json *json
     idem_table_add_member(table, json, one, "detail");
 }
 
-static enum idem_exit page_print(struct idem_session *session, void *context)
-{
-    static const char *const names[] = { "CASE",      "KIND",     "OPENED",    "DECIDED",
-                                         "OPERATION", "STATE",    "PRINCIPAL", "ENDPOINT",
-                                         "MONEY",     "PROVIDER", "DETAIL",    NULL };
-    struct idem_table_view *table = context;
-    const struct idem_json *json = &session->document;
-    size_t list = idem_json_member(json, 0, IDEM_STR("cases"));
-    if (session->json) {
-        return idem_session_print_json(session);
-    }
-    idem_table_begin(table, names);
-    uint32_t count = list == 0 ? 0 : json->tokens[list].count;
-    size_t entry = list + 1;
-    for (uint32_t i = 0; i < count; i++) {
-        case_add(table, json, entry);
-        entry = json->tokens[entry].next;
-    }
-    return count == 0 ? IDEM_EXIT_OK : idem_table_print(table);
-}
+static const char *const columns[] = { "CASE",      "KIND",     "OPENED",    "DECIDED",
+                                       "OPERATION", "STATE",    "PRINCIPAL", "ENDPOINT",
+                                       "MONEY",     "PROVIDER", "DETAIL",    NULL };
+
+static const struct idem_pages_view view = { "cases", columns, case_add };
 
 static bool kind_is_known(const char *kind)
 {
@@ -97,7 +82,6 @@ static bool kind_is_known(const char *kind)
 
 static enum idem_exit list_run(struct idem_session *session, const struct idem_arguments *arguments)
 {
-    static struct idem_table_view table;
     const char *state = idem_arguments_own(arguments, OPTION_STATE);
     const char *kind = idem_arguments_own(arguments, OPTION_KIND);
     if (arguments->word != NULL ||
@@ -116,8 +100,7 @@ static enum idem_exit list_run(struct idem_session *session, const struct idem_a
     idem_buf_add(&path, IDEM_STR("/v1/admin/cases"));
     idem_path_member(&path, "state", state);
     idem_path_member(&path, "kind", kind);
-    return idem_path_end(&path) ? idem_pages_walk(session, memory, page_print, &table)
-                                : IDEM_EXIT_USAGE;
+    return idem_path_end(&path) ? idem_pages_print(session, memory, &view) : IDEM_EXIT_USAGE;
 }
 
 static enum idem_exit show_run(struct idem_session *session, const struct idem_arguments *arguments)
@@ -153,25 +136,37 @@ static enum idem_exit compensation_print(const struct idem_session *session)
     return idem_table_print(&table);
 }
 
-static bool state_is(const struct idem_json *json, struct idem_str name)
+static bool member_is(const struct idem_json *json, struct idem_str name, struct idem_str value)
 {
-    size_t state = idem_json_member(json, 0, IDEM_STR("state"));
-    return state != 0 && idem_str_equal(json->tokens[state].raw, name);
+    size_t member = idem_json_member(json, 0, name);
+    return member != 0 && idem_str_equal(json->tokens[member].raw, value);
+}
+
+static void failure_say(const struct idem_json *json)
+{
+    if (member_is(json, IDEM_STR("problem"), IDEM_STR("state-conflict"))) {
+        (void)fputs(
+            "idem: the provider was not asked: the payment's sums had nothing left to give back, "
+            "or it was on its way already. Look at the payment\n",
+            stderr);
+        return;
+    }
+    (void)fputs(
+        "idem: the provider refused: the money has not been given back. idem show and "
+        "the operation's id say why\n",
+        stderr);
 }
 
 /* What was asked for stands there: has the money been given back? */
 static enum idem_exit compensation_judge(const struct idem_session *session)
 {
-    enum idem_exit status = compensation_print(session);
+    enum idem_exit printed = compensation_print(session);
     const struct idem_json *json = &session->document;
-    if (status != IDEM_EXIT_OK || state_is(json, IDEM_STR("succeeded"))) {
-        return status;
+    if (member_is(json, IDEM_STR("state"), IDEM_STR("succeeded"))) {
+        return printed;
     }
-    if (state_is(json, IDEM_STR("failed"))) {
-        (void)fputs(
-            "idem: the provider refused: the money has not been given back. idem show and "
-            "the operation's id say why\n",
-            stderr);
+    if (member_is(json, IDEM_STR("state"), IDEM_STR("failed"))) {
+        failure_say(json);
         return IDEM_EXIT_REFUSED;
     }
     (void)fputs(

@@ -9,6 +9,7 @@
 
 #include "base/bug.h"
 #include "base/uid.h"
+#include "cli/output.h"
 
 const char *idem_arguments_own(const struct idem_arguments *arguments, int option)
 {
@@ -74,10 +75,8 @@ enum idem_exit idem_command_line_run(int argc, char **argv, const struct idem_co
     } else {
         status = line->run(session, &arguments);
     }
-    if (fflush(stdout) != 0 && status == IDEM_EXIT_OK) {
-        (void)fputs("idem: the output could not be written\n", stderr);
-        status = IDEM_EXIT_OTHER;
-    }
+    status = idem_output_end(status, session->changed ? "what the service had taken by then is done"
+                                                      : "nothing was changed");
     idem_session_destroy(session);
     return status;
 }
@@ -94,8 +93,8 @@ enum idem_exit idem_command_verbs_run(int argc, char **argv, const struct idem_c
     if (verbs->lists && !asked && (word[0] == '-' || word[0] == '\0')) {
         return idem_command_line_run(argc, argv, &verbs->verbs[0].line);
     }
-    bool printed = fputs(verbs->help, asked ? stdout : stderr) >= 0;
-    return asked && printed ? IDEM_EXIT_OK : IDEM_EXIT_USAGE;
+    (void)fputs(verbs->help, asked ? stdout : stderr); /* Whether it arrives is seen now: */
+    return idem_output_end(asked ? IDEM_EXIT_OK : IDEM_EXIT_USAGE, "nothing was changed");
 }
 
 bool idem_arguments_id(const char *id)

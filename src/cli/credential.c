@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "base/bug.h"
-#include "base/clock.h"
 #include "base/digest.h"
 #include "base/random.h"
 #include "base/uid.h"
@@ -53,7 +52,6 @@ struct fresh {
 static bool fresh_make(struct fresh *ret_fresh)
 {
     struct idem_random random;
-    struct idem_clock clock;
     struct idem_digester *digester = NULL;
     struct idem_error error;
     if (idem_digester_create(&digester, &error) != IDEM_OK) {
@@ -61,7 +59,6 @@ static bool fresh_make(struct fresh *ret_fresh)
         return false;
     }
     idem_random_init_system(&random);
-    idem_clock_init_system(&clock);
 
     uint8_t bytes[SECRET_SIZE];
     idem_random_fill(&random, bytes, sizeof(bytes));
@@ -79,7 +76,7 @@ static bool fresh_make(struct fresh *ret_fresh)
     ret_fresh->sha256[buf.len] = '\0';
 
     idem_buf_init(&buf, ret_fresh->id, sizeof(ret_fresh->id) - 1);
-    idem_uid_print(idem_uid_make(idem_clock_wall_us(&clock), &random), &buf);
+    idem_uid_print(idem_uid_make_now(), &buf);
     ret_fresh->id[buf.len] = '\0';
     IDEM_ASSERT(!buf.full);
     return true;
@@ -186,34 +183,18 @@ static void credential_add_row(struct idem_table_view *table,
     idem_table_add_member(table, json, entry, "label");
 }
 
-static enum idem_exit page_show(struct idem_session *session, void *context)
-{
-    static const char *const names[] = { "CREDENTIAL", "PRINCIPAL", "ROLE",  "PROVIDERS", "ADDED",
-                                         "REVOKED",    "SOURCE",    "LABEL", NULL };
-    struct idem_table_view *table = context;
-    const struct idem_json *json = &session->document;
-    size_t list = idem_json_member(json, 0, IDEM_STR("credentials"));
-    if (session->json) {
-        return idem_session_print_json(session);
-    }
-    idem_table_begin(table, names);
-    uint32_t count = list == 0 ? 0 : json->tokens[list].count;
-    size_t entry = list + 1;
-    for (uint32_t i = 0; i < count; i++) {
-        credential_add_row(table, json, entry);
-        entry = json->tokens[entry].next;
-    }
-    return idem_table_print(table);
-}
+static const char *const columns[] = { "CREDENTIAL", "PRINCIPAL", "ROLE",  "PROVIDERS", "ADDED",
+                                       "REVOKED",    "SOURCE",    "LABEL", NULL };
+
+static const struct idem_pages_view view = { "credentials", columns, credential_add_row };
 
 static enum idem_exit list_run(struct idem_session *session, const struct idem_arguments *arguments)
 {
-    static struct idem_table_view table;
     if (arguments->word != NULL) {
         (void)fputs(help, stderr);
         return IDEM_EXIT_USAGE;
     }
-    return idem_pages_walk(session, "/v1/admin/credentials", page_show, &table);
+    return idem_pages_print(session, "/v1/admin/credentials", &view);
 }
 
 static enum idem_exit revoke_run(struct idem_session *session,

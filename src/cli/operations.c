@@ -71,32 +71,11 @@ static void entry_add(struct idem_table_view *table, const struct idem_json *jso
     idem_table_add_member(table, json, entry, "why");
 }
 
-static enum idem_exit page_print(struct idem_session *session, void *context)
-{
-    static const char *const names[] = { "OPERATION", "STATE", "SINCE",    "PRINCIPAL",
-                                         "ENDPOINT",  "MONEY", "PROVIDER", "SENDS",
-                                         "NEXT",      "WHEN",  "WHY",      NULL };
-    struct idem_table_view *table = context;
-    const struct idem_json *json = &session->document;
-    size_t list = idem_json_member(json, 0, IDEM_STR("operations"));
-    if (session->json) {
-        return idem_session_print_json(session);
-    }
-    idem_table_begin(table, names);
-    uint32_t count = list == 0 ? 0 : json->tokens[list].count;
-    size_t entry = list + 1;
-    for (uint32_t i = 0; i < count; i++) {
-        entry_add(table, json, entry);
-        entry = json->tokens[entry].next;
-    }
-    return count == 0 ? IDEM_EXIT_OK : idem_table_print(table);
-}
+static const char *const columns[] = { "OPERATION", "STATE", "SINCE",    "PRINCIPAL",
+                                       "ENDPOINT",  "MONEY", "PROVIDER", "SENDS",
+                                       "NEXT",      "WHEN",  "WHY",      NULL };
 
-static enum idem_exit pages_print(struct idem_session *session, const char *path)
-{
-    static struct idem_table_view table;
-    return idem_pages_walk(session, path, page_print, &table);
-}
+static const struct idem_pages_view view = { "operations", columns, entry_add };
 
 static enum idem_exit list_run(struct idem_session *session, const struct idem_arguments *arguments)
 {
@@ -109,7 +88,7 @@ static enum idem_exit list_run(struct idem_session *session, const struct idem_a
         if (strcmp(state, states[i]) == 0 && arguments->word == NULL) {
             char path[PATH_MAX_LEN];
             (void)snprintf(path, sizeof(path), "/v1/admin/operations?state=%s", state); /* Fits. */
-            return pages_print(session, path);
+            return idem_pages_print(session, path, &view);
         }
     }
     (void)fprintf(stderr, "idem list: there is no state '%s'\n\n%s",
@@ -124,7 +103,7 @@ static enum idem_exit payment_list(struct idem_session *session, const char *pay
         return IDEM_EXIT_USAGE;
     }
     (void)snprintf(path, sizeof(path), "/v1/admin/payments/%s/operations", payment); /* Fits. */
-    return pages_print(session, path);
+    return idem_pages_print(session, path, &view);
 }
 
 static enum idem_exit show_run(struct idem_session *session, const struct idem_arguments *arguments)
@@ -152,35 +131,11 @@ static enum idem_exit resolve_run(struct idem_session *session,
     return idem_evidence_resolve(session, arguments, "operations", resolve_help);
 }
 
-static enum idem_exit erase_one(struct idem_session *session,
-                                const char *id,
-                                const struct idem_buf *body)
+/* `body`: a struct idem_buf. */
+static enum idem_exit erase_one(struct idem_session *session, const char *id, const void *body)
 {
     enum idem_exit status = idem_command_post(session, "operations", id, "erase", body);
     return status == IDEM_EXIT_OK ? idem_command_said(session, id, "erased") : status;
-}
-
-/* Every operation of a page; its ids are kept first, since erasing asks again. */
-static enum idem_exit page_erase(struct idem_session *session, void *context)
-{
-    static struct idem_table_view ids;
-    const struct idem_json *json = &session->document;
-    size_t list = idem_json_member(json, 0, IDEM_STR("operations"));
-    uint32_t count = list == 0 ? 0 : json->tokens[list].count;
-    size_t entry = list + 1;
-    idem_table_begin(&ids, NULL);
-    for (uint32_t i = 0; i < count; i++) {
-        idem_table_row(&ids);
-        idem_table_add_member(&ids, json, entry, "id");
-        entry = json->tokens[entry].next;
-    }
-    enum idem_exit status = IDEM_EXIT_OK;
-    for (size_t i = 0; i < ids.rows && status == IDEM_EXIT_OK; i++) {
-        char id[64];
-        (void)snprintf(id, sizeof(id), "%.*s", (int)ids.cells[i][0].len, ids.cells[i][0].data);
-        status = erase_one(session, id, context); /* A longer one is no id, and it says so. */
-    }
-    return status;
 }
 
 static enum idem_exit payment_erase(struct idem_session *session,
@@ -192,7 +147,8 @@ static enum idem_exit payment_erase(struct idem_session *session,
         return IDEM_EXIT_USAGE;
     }
     (void)snprintf(path, sizeof(path), "/v1/admin/payments/%s/operations", payment); /* Fits. */
-    return idem_pages_walk(session, path, page_erase, body);
+    const struct idem_pages_act act = { "operations", "id", erase_one, body };
+    return idem_pages_each(session, path, &act);
 }
 
 static enum idem_exit erase_run(struct idem_session *session,

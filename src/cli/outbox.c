@@ -55,30 +55,14 @@ static void delivery_add(struct idem_table_view *table, const struct idem_json *
     idem_table_add_member(table, json, entry, "last_error");
 }
 
-static enum idem_exit page_show(struct idem_session *session, void *context)
-{
-    static const char *const names[] = { "MESSAGE",  "TYPE",     "STATE", "SINCE", "PRINCIPAL",
-                                         "WEBHOOK",  "SEQUENCE", "TRIED", "NEXT",  "ENDED",
-                                         "ANSWERED", "ERROR",    NULL };
-    struct idem_table_view *table = context;
-    const struct idem_json *json = &session->document;
-    size_t list = idem_json_member(json, 0, IDEM_STR("deliveries"));
-    if (session->json) {
-        return idem_session_print_json(session);
-    }
-    idem_table_begin(table, names);
-    uint32_t count = list == 0 ? 0 : json->tokens[list].count;
-    size_t entry = list + 1;
-    for (uint32_t i = 0; i < count; i++) {
-        delivery_add(table, json, entry);
-        entry = json->tokens[entry].next;
-    }
-    return count == 0 ? IDEM_EXIT_OK : idem_table_print(table);
-}
+static const char *const columns[] = { "MESSAGE",  "TYPE",     "STATE", "SINCE", "PRINCIPAL",
+                                       "WEBHOOK",  "SEQUENCE", "TRIED", "NEXT",  "ENDED",
+                                       "ANSWERED", "ERROR",    NULL };
+
+static const struct idem_pages_view view = { "deliveries", columns, delivery_add };
 
 static enum idem_exit list_run(struct idem_session *session, const struct idem_arguments *arguments)
 {
-    static struct idem_table_view table;
     const char *state = idem_arguments_own(arguments, OPTION_STATE);
     const char *webhook = idem_arguments_own(arguments, OPTION_WEBHOOK);
     bool is_state =
@@ -98,44 +82,21 @@ static enum idem_exit list_run(struct idem_session *session, const struct idem_a
     idem_path_member(&path, "state", state);
     idem_path_member(&path, "webhook", webhook);
     idem_path_member(&path, "principal", idem_arguments_own(arguments, OPTION_PRINCIPAL));
-    return idem_path_end(&path) ? idem_pages_walk(session, memory, page_show, &table)
-                                : IDEM_EXIT_USAGE;
+    return idem_path_end(&path) ? idem_pages_print(session, memory, &view) : IDEM_EXIT_USAGE;
 }
 
+/* `webhook`: an id. */
 static enum idem_exit replay_one(struct idem_session *session,
                                  const char *message,
-                                 const char *webhook)
+                                 const void *webhook)
 {
     char memory[IDEM_SESSION_BODY];
     struct idem_buf body;
     idem_buf_init(&body, memory, sizeof(memory));
-    message += strncmp(message, "msg_", 4) == 0 ? 4 : 0;     /* As its receiver knows it. */
-    idem_buf_printf(&body, "{\"webhook\":\"%s\"}", webhook); /* An id: it fits. */
+    message += strncmp(message, "msg_", 4) == 0 ? 4 : 0; /* As its receiver knows it. */
+    idem_buf_printf(&body, "{\"webhook\":\"%s\"}", (const char *)webhook); /* It fits. */
     enum idem_exit status = idem_command_post(session, "messages", message, "replay", &body);
     return status == IDEM_EXIT_OK ? idem_command_said(session, message, "pending") : status;
-}
-
-/* Every delivery of a page; the messages are kept first, since replaying asks again. */
-static enum idem_exit page_replay(struct idem_session *session, void *context)
-{
-    static struct idem_table_view ids;
-    const struct idem_json *json = &session->document;
-    size_t list = idem_json_member(json, 0, IDEM_STR("deliveries"));
-    uint32_t count = list == 0 ? 0 : json->tokens[list].count;
-    size_t entry = list + 1;
-    idem_table_begin(&ids, NULL);
-    for (uint32_t i = 0; i < count; i++) {
-        idem_table_row(&ids);
-        idem_table_add_member(&ids, json, entry, "message");
-        entry = json->tokens[entry].next;
-    }
-    enum idem_exit status = IDEM_EXIT_OK;
-    for (size_t i = 0; i < ids.rows && status == IDEM_EXIT_OK; i++) {
-        char id[ID_MAX];
-        (void)snprintf(id, sizeof(id), "%.*s", (int)ids.cells[i][0].len, ids.cells[i][0].data);
-        status = replay_one(session, id, context); /* A longer one is no id, and it says so. */
-    }
-    return status;
 }
 
 static enum idem_exit replay_run(struct idem_session *session,
@@ -161,8 +122,8 @@ static enum idem_exit replay_run(struct idem_session *session,
     idem_buf_add(&path, IDEM_STR("/v1/admin/deliveries"));
     idem_path_member(&path, "state", "dead");
     idem_path_member(&path, "webhook", webhook);
-    return idem_path_end(&path) ? idem_pages_walk(session, memory, page_replay, webhook)
-                                : IDEM_EXIT_USAGE;
+    const struct idem_pages_act act = { "deliveries", "message", replay_one, webhook };
+    return idem_path_end(&path) ? idem_pages_each(session, memory, &act) : IDEM_EXIT_USAGE;
 }
 
 enum idem_exit idem_cli_outbox(int argc, char **argv)

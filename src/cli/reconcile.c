@@ -124,6 +124,9 @@ static enum idem_exit format_read(const char *text,
                                   bool json,
                                   struct idem_reconcile_options *options)
 {
+    if (json && text != NULL && strcmp(text, "json") != 0) {
+        return refuse("--json is --format json, and not --format ", text);
+    }
     static const char *const names[IDEM_SUMMARY_FORMAT_COUNT] = {
         [IDEM_SUMMARY_TABLE] = "table",
         [IDEM_SUMMARY_CSV] = "csv",

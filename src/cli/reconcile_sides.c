@@ -20,17 +20,16 @@
 #include "base/currency.h"
 #include "base/date.h"
 #include "base/money.h"
+#include "cli/cursor.h"
 #include "cli/reconcile_internal.h"
 #include "cli/table.h"
 #include "reconcile/statement.h"
 
 #define MARGIN_BEFORE_US (3600 * IDEM_US_PER_SECOND)
 #define MARGIN_AFTER_US  (600 * IDEM_US_PER_SECOND)
-#define CURSOR_MAX       256
 #define PATH_LEN         1024
 #define DATE_MAX         32
 #define PIECE_SIZE       65536
-#define PAGES_MAX        10000000 /* Then something is wrong: no cursor moves on. */
 
 #define BIT(kind) (1U << IDEM_EFFECT_KIND_##kind)
 
@@ -82,23 +81,15 @@ static enum idem_exit not_ours(struct idem_reconcile *run)
     return IDEM_EXIT_OTHER;
 }
 
-/* Moves the cursor on; empty behind the last page. False: it does not lead on. */
-static bool cursor_read(const struct idem_json *json, char cursor[CURSOR_MAX])
+/* What has no end cannot have been read completely. */
+static enum idem_exit endless(struct idem_reconcile *run, const struct pages *pages)
 {
-    char memory[CURSOR_MAX];
-    struct idem_buf next;
-    idem_buf_init(&next, memory, sizeof(memory));
-    size_t index = idem_json_member(json, 0, IDEM_STR("next"));
-    if (index != 0 && json->tokens[index].kind == IDEM_JSON_STRING) {
-        idem_json_unescape(json, index, &next);
-    }
-    idem_buf_add_char(&next, '\0');
-    bool leads_on = !next.full && (next.len == 1 || strcmp(memory, cursor) != 0);
-    if (index == 0 || !leads_on) {
-        return false;
-    }
-    memcpy(cursor, memory, next.len);
-    return true;
+    idem_reconcile_progress_clear(&run->progress);
+    (void)fprintf(stderr,
+                  "idem reconcile: %s leads back to a page that was read before, so it has no end "
+                  "and is not complete. Nothing was compared.\n",
+                  pages->is_listing ? "the provider's listing" : "the service's list");
+    return IDEM_EXIT_OTHER;
 }
 
 /* A page says whether its listing has everything, also one that is empty. */
@@ -134,9 +125,10 @@ static enum idem_exit page_take(struct idem_reconcile *run, struct pages *pages)
 
 static enum idem_exit pages_walk(struct idem_reconcile *run, struct pages *pages)
 {
-    char cursor[CURSOR_MAX] = "";
+    struct idem_cursor cursor = { .count = 0 };
+    enum idem_cursor_step step = IDEM_CURSOR_NEXT;
     char path[PATH_LEN];
-    for (int i = 0; i < PAGES_MAX && path_make(run, pages, cursor, path); i++) {
+    while (step == IDEM_CURSOR_NEXT && path_make(run, pages, cursor.text, path)) {
         enum idem_exit status = idem_session_ask(run->session, "GET", path, IDEM_STR(""));
         if (status == IDEM_EXIT_OK) {
             status = page_take(run, pages);
@@ -144,14 +136,12 @@ static enum idem_exit pages_walk(struct idem_reconcile *run, struct pages *pages
         if (status != IDEM_EXIT_OK) {
             return status;
         }
-        if (!cursor_read(&run->session->document, cursor)) {
-            break;
-        }
-        if (cursor[0] == '\0') {
-            return IDEM_EXIT_OK;
-        }
+        step = idem_cursor_take(&cursor, &run->session->document);
     }
-    return not_ours(run);
+    if (step == IDEM_CURSOR_AGAIN) {
+        return endless(run, pages);
+    }
+    return step == IDEM_CURSOR_END ? IDEM_EXIT_OK : not_ours(run);
 }
 
 /* ---- lines ---- */

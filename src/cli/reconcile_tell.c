@@ -27,20 +27,10 @@ enum idem_exit idem_reconcile_write(struct idem_reconcile *run, const struct ide
 
 #define TOLD_MAX 128 /* The service takes no longer text of an effect. */
 
-static bool is_visible(struct idem_str text)
-{
-    for (size_t i = 0; i < text.len; i++) {
-        if (text.data[i] < 0x21 || text.data[i] > 0x7E) {
-            return false;
-        }
-    }
-    return text.len > 0;
-}
-
 /* What the service would not take is left out: it says more about an effect, not which it is. */
 static void member_add(struct idem_buf *body, const char *name, struct idem_str text)
 {
-    if (is_visible(text) && text.len <= TOLD_MAX) {
+    if (text.len > 0 && text.len <= TOLD_MAX && idem_str_is_visible(text)) {
         idem_buf_printf(body, ",\"%s\":", name);
         idem_json_add_string(body, text);
     }
@@ -99,7 +89,7 @@ static struct idem_str answer_text(const struct idem_json *json, size_t object, 
     bool plain =
         index != 0 && json->tokens[index].kind == IDEM_JSON_STRING && !json->tokens[index].escaped;
     struct idem_str text = plain ? json->tokens[index].raw : IDEM_STR("");
-    return text.len <= IDEM_LINE_ID_MAX && is_visible(text) ? text : IDEM_STR("");
+    return text.len <= IDEM_LINE_ID_MAX && idem_str_is_visible(text) ? text : IDEM_STR("");
 }
 
 static struct idem_str id_of(const struct idem_merge_pair *pair)

@@ -173,6 +173,14 @@ static bool leaves_doubt(const struct idem_http_call *call)
            (call->verdict == IDEM_HTTP_ANSWERED && call->status == 503);
 }
 
+/* Nothing of it was done, by no try. */
+static bool is_refused(const struct idem_session *session)
+{
+    const struct idem_http_call *call = &session->call;
+    return !session->doubt && (call->verdict == IDEM_HTTP_NOT_SENT ||
+                               (call->verdict == IDEM_HTTP_ANSWERED && call->status / 100 == 4));
+}
+
 static bool call_run(struct idem_session *session)
 {
     int64_t pause = PAUSE_FIRST_US;
@@ -259,6 +267,7 @@ enum idem_exit idem_session_ask(struct idem_session *session,
         return IDEM_EXIT_OTHER;
     }
     bool done = session->call.verdict == IDEM_HTTP_ANSWERED && session->call.status / 100 == 2;
+    session->changed |= strcmp(method, "GET") != 0 && !is_refused(session);
     if (done && document_read(session)) {
         return IDEM_EXIT_OK;
     }

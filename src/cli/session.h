@@ -53,7 +53,8 @@ struct idem_session {
     bool insecure;               /* The bearer may go in clear. */
     bool json;
     bool help;
-    bool doubt; /* The last request may have been done, whatever its last try was told. */
+    bool doubt;   /* The last request may have been done, whatever its last try was told. */
+    bool changed; /* Something was asked that is more than a look, and was not clearly refused. */
 
     struct idem_http_call call; /* The last one. */
     struct idem_json document;  /* Its answer, if it is JSON. */

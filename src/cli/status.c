@@ -40,7 +40,8 @@ static enum idem_exit summary_print(const struct idem_session *session)
     const struct idem_json *json = &session->document;
     size_t operations = idem_json_member(json, 0, IDEM_STR("operations"));
     size_t truth = idem_json_member(json, 0, IDEM_STR("time_to_truth"));
-    if (operations == 0 || truth == 0) {
+    if (operations == 0 || truth == 0 || json->tokens[operations].kind != IDEM_JSON_OBJECT ||
+        json->tokens[truth].kind != IDEM_JSON_OBJECT) {
         (void)fputs("idem: the answer is not one of this version of idem\n", stderr);
         return IDEM_EXIT_OTHER;
     }

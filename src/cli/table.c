@@ -70,13 +70,14 @@ void idem_table_add(struct idem_table_view *table, struct idem_str text)
     }
 }
 
-/* The text of a member in `memory`; empty if it is absent or null. */
+/* The text of a member; empty if it is absent or null, or if `object` is none. */
 static struct idem_str member_text(const struct idem_json *json,
                                    size_t object,
                                    const char *name,
                                    struct idem_buf *buf)
 {
-    size_t index = idem_json_member(json, object, idem_str_from(name));
+    bool is_object = json->tokens[object].kind == IDEM_JSON_OBJECT;
+    size_t index = is_object ? idem_json_member(json, object, idem_str_from(name)) : 0;
     if (index == 0 || json->tokens[index].kind == IDEM_JSON_NULL) {
         return IDEM_STR("");
     }

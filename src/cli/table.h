@@ -36,7 +36,10 @@ void idem_table_row(struct idem_table_view *table);
 /* Adds one cell; empty text is shown as "-". */
 void idem_table_add(struct idem_table_view *table, struct idem_str text);
 
-/* The member `name` of the object at `object`: a string without escapes, anything else as it is. */
+/*
+ * The member `name` of the object at `object`: a string without escapes, anything else as it is.
+ * Where there is no such member, or no object, the cell is empty.
+ */
 void idem_table_add_member(struct idem_table_view *table,
                            const struct idem_json *json,
                            size_t object,

@@ -10,8 +10,6 @@
 
 #include "base/attr.h"
 #include "base/bug.h"
-#include "base/clock.h"
-#include "base/random.h"
 #include "base/uid.h"
 #include "cli/cli.h"
 #include "cli/command.h"
@@ -85,13 +83,9 @@ static bool body_make(const struct idem_arguments *arguments, struct idem_buf *b
 
 static void id_make(char *ret_id)
 {
-    struct idem_random random;
-    struct idem_clock clock;
     struct idem_buf buf;
-    idem_random_init_system(&random);
-    idem_clock_init_system(&clock);
     idem_buf_init(&buf, ret_id, ID_MAX);
-    idem_uid_print(idem_uid_make(idem_clock_wall_us(&clock), &random), &buf);
+    idem_uid_print(idem_uid_make_now(), &buf);
     idem_buf_add_char(&buf, '\0');
     IDEM_ASSERT(!buf.full);
 }
@@ -165,29 +159,13 @@ static void webhook_add(struct idem_table_view *table, const struct idem_json *j
     idem_table_add_member(table, json, entry, "types");
 }
 
-static enum idem_exit page_show(struct idem_session *session, void *context)
-{
-    static const char *const names[] = { "WEBHOOK",  "PRINCIPAL", "GENERATION", "ADDED", "ROTATED",
-                                         "DISABLED", "BY",        "URL",        "TYPES", NULL };
-    struct idem_table_view *table = context;
-    const struct idem_json *json = &session->document;
-    size_t list = idem_json_member(json, 0, IDEM_STR("webhooks"));
-    if (session->json) {
-        return idem_session_print_json(session);
-    }
-    idem_table_begin(table, names);
-    uint32_t count = list == 0 ? 0 : json->tokens[list].count;
-    size_t entry = list + 1;
-    for (uint32_t i = 0; i < count; i++) {
-        webhook_add(table, json, entry);
-        entry = json->tokens[entry].next;
-    }
-    return count == 0 ? IDEM_EXIT_OK : idem_table_print(table);
-}
+static const char *const columns[] = { "WEBHOOK",  "PRINCIPAL", "GENERATION", "ADDED", "ROTATED",
+                                       "DISABLED", "BY",        "URL",        "TYPES", NULL };
+
+static const struct idem_pages_view view = { "webhooks", columns, webhook_add };
 
 static enum idem_exit list_run(struct idem_session *session, const struct idem_arguments *arguments)
 {
-    static struct idem_table_view table;
     if (arguments->word != NULL) {
         (void)fputs(help, stderr);
         return IDEM_EXIT_USAGE;
@@ -197,8 +175,7 @@ static enum idem_exit list_run(struct idem_session *session, const struct idem_a
     idem_buf_init(&path, memory, sizeof(memory));
     idem_buf_add(&path, IDEM_STR("/v1/admin/webhooks"));
     idem_path_member(&path, "principal", idem_arguments_own(arguments, OPTION_PRINCIPAL));
-    return idem_path_end(&path) ? idem_pages_walk(session, memory, page_show, &table)
-                                : IDEM_EXIT_USAGE;
+    return idem_path_end(&path) ? idem_pages_print(session, memory, &view) : IDEM_EXIT_USAGE;
 }
 
 static enum idem_exit webhook_post(struct idem_session *session,

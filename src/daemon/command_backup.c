@@ -25,6 +25,7 @@
 #include "api/api.h"
 #include "base/attr.h"
 #include "base/date.h"
+#include "cli/output.h"
 #include "daemon/commands.h"
 #include "daemon/secrets.h"
 #include "store/postgres/url.h"
@@ -394,8 +395,7 @@ static bool copied_print(const struct part *store, const struct idem_sqlite_copi
                "--restored.\n",
                store->name, (long long)copied->bytes, store->name,
                copied->newest_us == 0 ? 5 : (int)newest.len,
-               copied->newest_us == 0 ? "never" : newest.data) > 0 &&
-           fflush(stdout) == 0;
+               copied->newest_us == 0 ? "never" : newest.data) > 0;
 }
 
 static bool part_name(struct part *part, const char *to, const char *suffix)
@@ -437,5 +437,6 @@ enum idem_exit idem_command_backup(int argc, char **argv)
         (void)fprintf(stderr, "idem backup: %s\n", error.text);
         return IDEM_EXIT_START;
     }
-    return copied_print(&store, &copied) ? IDEM_EXIT_OK : IDEM_EXIT_OTHER;
+    return idem_output_end(copied_print(&store, &copied) ? IDEM_EXIT_OK : IDEM_EXIT_OTHER,
+                           "the copy is made and passed the check");
 }

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/bug.h"
+#include "cli/output.h"
 #include "daemon/commands.h"
 #include "daemon/config.h"
 #include "daemon/config_group.h"
@@ -147,7 +148,7 @@ static bool settings_print(const struct idem_config *config)
             return false;
         }
     }
-    return fflush(stdout) == 0;
+    return true;
 }
 
 static enum idem_exit defaults_show(struct idem_config *config)
@@ -155,7 +156,8 @@ static enum idem_exit defaults_show(struct idem_config *config)
     struct idem_error error;
     enum idem_err err = idem_config_parse(config, "defaults", least, &error);
     IDEM_ASSERT(err == IDEM_OK); /* The text is ours. */
-    return settings_print(config) ? IDEM_EXIT_OK : IDEM_EXIT_OTHER;
+    return idem_output_end(settings_print(config) ? IDEM_EXIT_OK : IDEM_EXIT_OTHER,
+                           "nothing was changed");
 }
 
 static enum idem_exit file_check(struct idem_config *config, const char *file)

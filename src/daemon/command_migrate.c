@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/bug.h"
+#include "cli/output.h"
 #include "daemon/commands.h"
 #include "daemon/config.h"
 #include "daemon/parts.h"
@@ -32,6 +33,8 @@ static const char help[] =
     "\n"
     "Exit status: 0 done, or nothing to do; 2 command line; 3 configuration; 4 it cannot be done,\n"
     "and the store is as it was unless the message says otherwise.\n";
+
+#define MIGRATED "the store is one of this version"
 
 struct options {
     const char *store;
@@ -113,7 +116,7 @@ static enum idem_exit file_migrate(const struct idem_config *config, struct idem
     if (migrated.rewritten && printed) {
         printed = puts("the file was rewritten") >= 0;
     }
-    return printed && fflush(stdout) == 0 ? IDEM_EXIT_OK : IDEM_EXIT_OTHER;
+    return idem_output_end(printed ? IDEM_EXIT_OK : IDEM_EXIT_OTHER, MIGRATED);
 }
 
 static enum idem_exit database_migrate(const struct idem_config *config, struct idem_error *reterr)
@@ -124,7 +127,7 @@ static enum idem_exit database_migrate(const struct idem_config *config, struct 
         return IDEM_EXIT_START;
     }
     bool printed = outcome_print(config, migrated.from, migrated.to);
-    return printed && fflush(stdout) == 0 ? IDEM_EXIT_OK : IDEM_EXIT_OTHER;
+    return idem_output_end(printed ? IDEM_EXIT_OK : IDEM_EXIT_OTHER, MIGRATED);
 }
 
 /* The store alone: what else a configuration says is for serving. */

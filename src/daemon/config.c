@@ -250,6 +250,7 @@ static const struct idem_setting reconciliation_table[] = {
     NUMBER(idem_config_reconciliation, every_us, "every_s", 0, SECONDS_MAX, IDEM_US_PER_SECOND),
     NUMBER(idem_config_reconciliation, lag_us, "lag_s", 0, SECONDS_MAX, IDEM_US_PER_SECOND),
     NUMBER(idem_config_reconciliation, grace_us, "grace_s", 0, SECONDS_MAX, IDEM_US_PER_SECOND),
+    NUMBER(idem_config_reconciliation, timeout_us, "timeout_s", 1, SECONDS_MAX, IDEM_US_PER_SECOND),
     END,
 };
 
@@ -316,7 +317,8 @@ static enum idem_err providers_read(struct idem_settings *settings,
                          .open_us = 15 * IDEM_US_PER_SECOND,
                          .probes = 3 },
             .reconciliation = { .lag_us = 3600 * IDEM_US_PER_SECOND,
-                                .grace_us = 3600 * IDEM_US_PER_SECOND },
+                                .grace_us = 3600 * IDEM_US_PER_SECOND,
+                                .timeout_us = 14400 * IDEM_US_PER_SECOND },
         };
         err = idem_settings_group(settings, group, provider_table, provider);
         config->provider_count = i + 1;

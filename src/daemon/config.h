@@ -84,6 +84,7 @@ struct idem_config_reconciliation {
     int64_t every_us; /* The length of a period; 0: never. */
     int64_t lag_us;   /* How long after its end. */
     int64_t grace_us;
+    int64_t timeout_us; /* Of one run. */
 };
 
 struct idem_config_provider {

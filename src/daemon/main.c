@@ -16,6 +16,7 @@
 #include "base/attr.h"
 #include "base/crash.h"
 #include "cli/cli.h"
+#include "cli/output.h"
 #include "daemon/commands.h"
 #include "daemon/log.h"
 
@@ -106,7 +107,10 @@ int main(int argc, char **argv)
 
     for (size_t i = 0; argc > 1 && i < IDEM_ARRAY_COUNT(commands); i++) {
         if (strcmp(argv[1], commands[i].name) == 0) {
-            return (int)commands[i].run(argc - 1, argv + 1);
+            enum idem_exit status = commands[i].run(argc - 1, argv + 1);
+            return (int)idem_output_end(status, status == IDEM_EXIT_OK
+                                                    ? "all else is done"
+                                                    : "all else is as the exit status says");
         }
     }
     if (argc > 1) {

@@ -1,7 +1,13 @@
 /*
  * One child and its output.
  *
- *     due --> spawn --> reading its lines --> exit, end of output --> both handles closed --> log
+ *     due --> spawn --> reading its lines --> exit, end of output --> all handles closed --> log
+ *                              |
+ *              out of time, or a stop --> SIGTERM --> still there after KILL_MS --> SIGKILL
+ *
+ * So a child that hangs keeps the other entries waiting until its time is over, and a stop for
+ * KILL_MS. The entries take turns, so that none is left behind by one that is always due. What took
+ * too long is made up for period by period, since all of it at once would take longer still.
  *
  * The child is this very program (/proc/self/exe, also when the file was replaced by a newer one),
  * with an environment of its own: the service's has the providers' credentials. What it prints is
@@ -37,20 +43,23 @@
 #define PROGRAM      "/proc/self/exe"
 #define OVERLAP_US   (3600 * IDEM_US_PER_SECOND)
 #define AGAIN_MAX_US (600 * IDEM_US_PER_SECOND) /* After a child that failed. */
+#define KILL_MS      1000 /* From SIGTERM to SIGKILL; less than any ending waits. */
 #define TEXT_MAX     128
 #define OUTPUT_SIZE  4096
 
-#define DIFFERS_COLUMN ((int64_t)sizeof("{\"record\":\"") - 1)
+#define RECORD_COLUMN ((int64_t)sizeof("{\"record\":\"") - 1)
 
 /* When an entry's turn is. */
 struct turn {
     int64_t done_us;  /* End of its last period that was reconciled. */
     int64_t again_us; /* Not before: the last try failed. */
+    bool behind;      /* A run was late, and what it left is not made up for yet. */
 };
 
 struct idem_schedule {
     struct idem_schedule_options options;
     struct turn turns[IDEM_CONFIG_PROVIDERS_MAX];
+    struct idem_api_reconciled told[IDEM_CONFIG_PROVIDERS_MAX];
     struct idem_digest secret;
     char bearer[BEARER_TEXT + 1];
     bool any;
@@ -61,10 +70,14 @@ struct idem_schedule {
     size_t open_handles;
     uv_process_t process;
     uv_pipe_t output;
-    size_t index; /* Whose turn it is. */
+    uv_timer_t timer; /* Until it is asked to end, then until it is ended. */
+    size_t index;     /* Whose turn it is, or was last. */
+    bool asked;       /* To end. */
+    bool late;        /* It took longer than it may. */
     int64_t end_us;
     int64_t status; /* -1: a signal ended it. */
     int64_t differences;
+    int64_t totals;
     int64_t column; /* Of the output's next byte in its line. */
     char output_memory[OUTPUT_SIZE];
 };
@@ -110,7 +123,38 @@ struct idem_digest idem_schedule_secret(const struct idem_schedule *schedule)
     return schedule->secret;
 }
 
+const struct idem_api_reconciled *idem_schedule_told(const struct idem_schedule *schedule)
+{
+    return schedule->told;
+}
+
 /* ---- its end ---- */
+
+static void verdict_tell(struct idem_schedule *schedule, enum idem_api_reconciled_verdict verdict)
+{
+    struct idem_api_reconciled *told = &schedule->told[schedule->index];
+    told->verdict = verdict;
+    told->counts[verdict] += 1;
+    told->ended_us = wall_us(schedule);
+    told->done_us = schedule->turns[schedule->index].done_us;
+}
+
+/* The end of the period that the entry's next run is about, if it is due now; 0: it is not. */
+static int64_t due_end_us(const struct idem_schedule *schedule, size_t index)
+{
+    const struct idem_config_reconciliation *when = &provider_at(schedule, index)->reconciliation;
+    const struct turn *turn = &schedule->turns[index];
+    int64_t now_us = wall_us(schedule);
+    if (when->every_us == 0 || now_us < turn->again_us) {
+        return 0;
+    }
+    int64_t end_us = (now_us - when->lag_us) / when->every_us * when->every_us;
+    int64_t step_us = turn->done_us + when->every_us;
+    if (turn->behind && turn->done_us > 0 && step_us < end_us) {
+        return step_us;
+    }
+    return end_us > turn->done_us ? end_us : 0;
+}
 
 static void child_done(struct idem_schedule *schedule)
 {
@@ -121,20 +165,27 @@ static void child_done(struct idem_schedule *schedule)
         IDEM_LOG_NUMBER("status", schedule->status),
         IDEM_LOG_NUMBER("differences", schedule->differences),
     };
-    /* Differences that are left are found; anything else but OK has compared nothing to its end. */
-    bool left = schedule->status == IDEM_EXIT_OTHER && schedule->differences > 0;
+    /* Totals come behind the differences; what ends otherwise has not compared to its end. */
+    bool left =
+        schedule->status == IDEM_EXIT_OTHER && schedule->differences > 0 && schedule->totals > 0;
     bool done = schedule->status == IDEM_EXIT_OK || left;
     schedule->running = false;
     if (done) {
         turn->done_us = schedule->end_us;
+        turn->behind = turn->behind && due_end_us(schedule, schedule->index) > 0;
+        verdict_tell(schedule, left ? IDEM_API_RECONCILED_LEFT : IDEM_API_RECONCILED_AGREED);
         idem_log(left ? IDEM_LOG_WARN : IDEM_LOG_INFO, "reconciled", fields,
                  IDEM_ARRAY_COUNT(fields));
         return;
     }
     int64_t every_us = provider->reconciliation.every_us;
+    turn->behind |= schedule->late;
     turn->again_us = wall_us(schedule) + (every_us < AGAIN_MAX_US ? every_us : AGAIN_MAX_US);
     if (!schedule->stopped) {
-        idem_log(IDEM_LOG_WARN, "reconcile-failed", fields, IDEM_ARRAY_COUNT(fields));
+        verdict_tell(schedule,
+                     schedule->late ? IDEM_API_RECONCILED_LATE : IDEM_API_RECONCILED_FAILED);
+        idem_log(IDEM_LOG_WARN, schedule->late ? "reconcile-late" : "reconcile-failed", fields,
+                 IDEM_ARRAY_COUNT(fields));
     }
 }
 
@@ -153,6 +204,29 @@ static void on_ended(uv_process_t *process, int64_t status, int signal_number)
     struct idem_schedule *schedule = process->data;
     schedule->status = signal_number != 0 ? -1 : status;
     uv_close((uv_handle_t *)process, on_closed);
+    uv_close((uv_handle_t *)&schedule->timer, on_closed);
+}
+
+/* Asks it once. It may end in this moment; then there is nobody to signal, and that is fine. */
+static void child_end(struct idem_schedule *schedule)
+{
+    (void)uv_process_kill(&schedule->process, schedule->asked ? SIGKILL : SIGTERM);
+    schedule->asked = true;
+}
+
+static void on_out_of_time(uv_timer_t *timer)
+{
+    struct idem_schedule *schedule = timer->data;
+    schedule->late |= !schedule->asked;
+    child_end(schedule);
+}
+
+/* The child is asked to end after `ms`, and ended KILL_MS later. */
+static void timer_start(struct idem_schedule *schedule, int64_t ms)
+{
+    uv_update_time(schedule->options.loop);
+    int rc = uv_timer_start(&schedule->timer, on_out_of_time, (uint64_t)ms, KILL_MS);
+    IDEM_ASSERT(rc == 0); /* It has a callback, and is open as long as the process. */
 }
 
 /* ---- its output ---- */
@@ -164,7 +238,7 @@ static void on_room(uv_handle_t *handle, size_t wished, uv_buf_t *ret_buf)
     *ret_buf = uv_buf_init(schedule->output_memory, OUTPUT_SIZE);
 }
 
-/* Counts the lines that are records of a difference: {"record":"difference", and so on. */
+/* Counts the lines by their record: {"record":"difference" or {"record":"total", and so on. */
 static void on_output(uv_stream_t *stream, ssize_t size, const uv_buf_t *buf)
 {
     struct idem_schedule *schedule = stream->data;
@@ -173,8 +247,9 @@ static void on_output(uv_stream_t *stream, ssize_t size, const uv_buf_t *buf)
         return;
     }
     for (ssize_t i = 0; i < size; i++) {
-        bool differs = schedule->column == DIFFERS_COLUMN && buf->base[i] == 'd';
-        schedule->differences += differs ? 1 : 0;
+        bool named = schedule->column == RECORD_COLUMN;
+        schedule->differences += named && buf->base[i] == 'd' ? 1 : 0;
+        schedule->totals += named && buf->base[i] == 't' ? 1 : 0;
         schedule->column = buf->base[i] == '\n' ? 0 : schedule->column + 1;
     }
 }
@@ -298,13 +373,18 @@ static void child_start(struct idem_schedule *schedule, size_t index, int64_t en
     schedule->end_us = end_us;
     schedule->status = -1;
     schedule->differences = 0;
+    schedule->totals = 0;
     schedule->column = 0;
     schedule->running = true;
-    schedule->open_handles = 2;
+    schedule->asked = false;
+    schedule->late = false;
+    schedule->open_handles = 3;
     schedule->process.data = schedule;
     schedule->output.data = schedule;
+    schedule->timer.data = schedule;
     words_make(schedule, port, &words);
-    (void)uv_pipe_init(schedule->options.loop, &schedule->output, 0); /* It cannot fail. */
+    (void)uv_pipe_init(schedule->options.loop, &schedule->output, 0); /* These cannot fail. */
+    (void)uv_timer_init(schedule->options.loop, &schedule->timer);
     int bearer = bearer_open(schedule);
     int rc = child_spawn(schedule, &words, bearer);
     if (bearer >= 0) {
@@ -313,23 +393,13 @@ static void child_start(struct idem_schedule *schedule, size_t index, int64_t en
     if (rc == 0) {
         rc = uv_read_start((uv_stream_t *)&schedule->output, on_room, on_output);
         IDEM_ASSERT(rc == 0); /* It is open and readable. */
+        const struct idem_config_provider *provider = provider_at(schedule, index);
+        timer_start(schedule, provider->reconciliation.timeout_us / IDEM_US_PER_MS);
         return;
     }
     uv_close((uv_handle_t *)&schedule->process, on_closed);
     uv_close((uv_handle_t *)&schedule->output, on_closed);
-}
-
-/* The end of the entry's latest period, if that is to be reconciled now; 0: it is not. */
-static int64_t due_end_us(const struct idem_schedule *schedule, size_t index)
-{
-    const struct idem_config_reconciliation *when = &provider_at(schedule, index)->reconciliation;
-    const struct turn *turn = &schedule->turns[index];
-    int64_t now_us = wall_us(schedule);
-    if (when->every_us == 0 || now_us < turn->again_us) {
-        return 0;
-    }
-    int64_t end_us = (now_us - when->lag_us) / when->every_us * when->every_us;
-    return end_us > turn->done_us ? end_us : 0;
+    uv_close((uv_handle_t *)&schedule->timer, on_closed);
 }
 
 void idem_schedule_look(struct idem_schedule *schedule, uint16_t port)
@@ -337,10 +407,12 @@ void idem_schedule_look(struct idem_schedule *schedule, uint16_t port)
     if (!schedule->any || schedule->running || schedule->stopped) {
         return;
     }
-    for (size_t i = 0; i < schedule->options.config->provider_count; i++) {
-        int64_t end_us = due_end_us(schedule, i);
+    size_t count = schedule->options.config->provider_count;
+    for (size_t i = 1; i <= count; i++) {
+        size_t index = (schedule->index + i) % count;
+        int64_t end_us = due_end_us(schedule, index);
         if (end_us > 0) {
-            child_start(schedule, i, end_us, port);
+            child_start(schedule, index, end_us, port);
             return;
         }
     }
@@ -350,8 +422,9 @@ void idem_schedule_stop(struct idem_schedule *schedule)
 {
     /* One that never began, or has ended, has a number that is nobody's or somebody else's. */
     bool lives = schedule->running && !uv_is_closing((uv_handle_t *)&schedule->process);
-    if (lives && !schedule->stopped) {
-        (void)uv_process_kill(&schedule->process, SIGTERM); /* It may have ended already. */
+    if (lives && !schedule->asked) {
+        child_end(schedule);
+        timer_start(schedule, KILL_MS);
     }
     schedule->stopped = true;
 }

@@ -6,9 +6,10 @@
  * an operator would (docs/decisions/0024). Its credential is made at the start, lives in memory
  * only, and is handed over as an open file that has no name.
  *
- * One child at a time. An entry is due when a period of it has ended `lag` ago; after a start that
- * is the latest one, and one that failed is tried again. A period begins early enough to overlap
- * the one before, since what touches an edge is not judged.
+ * One child at a time, and each for so long only: then it is asked to end, and ended. An entry is
+ * due when a period of it has ended `lag` ago; after a start that is the latest one, and one that
+ * failed is tried again. A period begins early enough to overlap the one before, since what touches
+ * an edge is not judged.
  *
  * Threads: the loop's.
  */
@@ -18,6 +19,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "api/api.h"
 #include "base/clock.h"
 #include "base/digest.h"
 #include "base/error.h"
@@ -45,7 +47,10 @@ struct idem_digest idem_schedule_secret(const struct idem_schedule *schedule);
 /* Starts what is due. `port`: where the service listens. Call it now and then. */
 void idem_schedule_look(struct idem_schedule *schedule, uint16_t port);
 
-/* Starts nothing more, and ends the child. */
+/* What came of its children, by provider as configured. Borrowed as long as the schedule. */
+const struct idem_api_reconciled *idem_schedule_told(const struct idem_schedule *schedule);
+
+/* Starts nothing more, and ends the child: it is gone a few seconds later, whatever it does. */
 void idem_schedule_stop(struct idem_schedule *schedule);
 
 /* No child, and nothing of its own is on the loop. Accepts NULL, which is idle. */

@@ -95,7 +95,8 @@ static void service_leave(struct idem_service *service)
 
 static void service_break(struct idem_service *service)
 {
-    idem_log(IDEM_LOG_ERROR, "store-broken", NULL, 0);
+    const char *why = service->store->breakage.text;
+    idem_log(IDEM_LOG_ERROR, "store-broken", &IDEM_LOG_TEXT("error", why), why[0] != '\0' ? 1 : 0);
     phase_set(service, IDEM_PHASE_BROKEN, LINGER_US);
     doors_shut(service);
     idem_server_drain(service->server);

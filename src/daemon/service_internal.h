@@ -51,6 +51,7 @@ struct idem_service_watch {
     struct stat log_file; /* The store's, once it was seen. */
     int64_t loop_lag_us;
     bool store_silent;
+    bool standbys_gone;
     bool disk_low;
     bool disk_unreadable;
     bool clock_apart;

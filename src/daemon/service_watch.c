@@ -67,6 +67,17 @@ static void silence_look(struct idem_service *service)
     service->watch.store_silent = silent;
 }
 
+/* One copy, where there were two: an operator may mean it, and must not miss it. */
+static void standbys_look(struct idem_service *service)
+{
+    bool gone = service->store->standbys_gone;
+    if (gone != service->watch.standbys_gone) {
+        idem_log(gone ? IDEM_LOG_ERROR : IDEM_LOG_INFO, gone ? "standbys-gone" : "standbys-back",
+                 &IDEM_LOG_TEXT("store", service->config->store_label), 1);
+        service->watch.standbys_gone = gone;
+    }
+}
+
 /* New claims stop while the disk has less than the reserve: settling what runs still needs room. */
 static void disk_look(struct idem_service *service)
 {
@@ -160,6 +171,8 @@ static void gauges_tell(struct idem_service *service)
         .loop_lag_us = watch->loop_lag_us,
         .disk_low = watch->disk_low,
         .store_silent = watch->store_silent,
+        .store_standbys = service->store->standbys,
+        .store_standbys_gone = watch->standbys_gone,
         .reaper_expired = reaper.expired,
         .reaper_removed = reaper.removed,
         .reaper_horizon_us = reaper.horizon_us,
@@ -175,6 +188,7 @@ static void gauges_tell(struct idem_service *service)
         .restore_begins_us = restore.begins_us,
         .restore_listed = restore.listed,
         .restore_failures = restore.failures,
+        .reconciled = idem_schedule_told(service->schedule),
     };
     idem_api_set_gauges(service->api, &gauges);
     idem_api_set_ready(service->api, idem_recovery_caught_up(service->recovery));
@@ -194,6 +208,7 @@ void idem_service_watch(struct idem_service *service)
     lag_look(service);
     store_look(service);
     silence_look(service);
+    standbys_look(service);
     disk_look(service);
     workers_look(service);
     settles_look(service);

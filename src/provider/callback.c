@@ -80,7 +80,7 @@ static void evidence_fill(const struct idem_provider_rules *rules,
 
     idem_buf_init(&buf, callback->memory, sizeof(callback->memory));
     if (!idem_effect_id_scope(read->payment_effect_id, &payment_scope)) {
-        payment_scope = (struct idem_scope){ { 0 } };
+        payment_scope = (struct idem_scope){ { 0 } }; /* Half of it may have been read. */
     }
     callback->evidence = (struct idem_evidence){
         .source = IDEM_SOURCE_CALLBACK,

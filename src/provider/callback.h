@@ -76,10 +76,10 @@ struct idem_callback_reply {
 /* What one provider protocol supplies. */
 struct idem_adapter_callbacks {
     /*
-     * Judges and reads. Pure. OK fills outcome, effect_id, amount_minor (-1: none), currency,
-     * reference, order_no, payment_effect_id, code, message, event_id, happened_us, and account if
-     * the provider names one. Text goes into `buf`, also what was encrypted, or is borrowed from
-     * `in`; where `buf` is full it is UNREADABLE. Never NO_ENTRY.
+     * Judges and reads. Pure. OK fills outcome, effect_id (one of our form), amount_minor (-1:
+     * none), currency, reference, order_no, payment_effect_id, code, message, event_id,
+     * happened_us, and account if the provider names one. Text goes into `buf`, also what was
+     * encrypted, or is borrowed from `in`; where `buf` is full it is UNREADABLE. Never NO_ENTRY.
      */
     enum idem_callback_verdict (*verify)(const struct idem_callback_in *in,
                                          const struct idem_callback_place *place,

@@ -287,30 +287,6 @@ enum idem_err idem_merge_next(struct idem_merge *merge,
     }
 }
 
-bool idem_merge_is_difference(enum idem_merge_kind kind)
-{
-    switch (kind) {
-    case IDEM_MERGE_MISSING_HERE:
-    case IDEM_MERGE_MISSING_THERE:
-    case IDEM_MERGE_AMOUNT:
-    case IDEM_MERGE_ORDER:
-    case IDEM_MERGE_STATE:
-    case IDEM_MERGE_DUPLICATE:
-        return true;
-    case IDEM_MERGE_NONE:
-    case IDEM_MERGE_MATCHED:
-    case IDEM_MERGE_FOREIGN:
-    case IDEM_MERGE_OPEN:
-    case IDEM_MERGE_YOUNG:
-    case IDEM_MERGE_OUTSIDE:
-    case IDEM_MERGE_NOTHING:
-        return false;
-    case IDEM_MERGE_KIND_COUNT:
-        break;
-    }
-    IDEM_UNREACHABLE();
-}
-
 const char *idem_merge_kind_name(enum idem_merge_kind kind)
 {
     static const char *const names[IDEM_MERGE_KIND_COUNT] = {

@@ -102,9 +102,6 @@ void idem_merge_judge(const struct idem_merge_rules *rules,
 /* Which kind of effect its id says; NONE: it is none of ours. */
 enum idem_effect_kind idem_merge_effect(const struct idem_merge_pair *pair);
 
-/* Something that a person must look at unless the service knows what to do. */
-bool idem_merge_is_difference(enum idem_merge_kind kind);
-
 const char *idem_merge_kind_name(enum idem_merge_kind kind); /* "missing-here" ... */
 const char *idem_merge_word_name(enum idem_merge_word word); /* "listed" ... */
 

@@ -137,17 +137,6 @@ static enum idem_statement_step head_take(struct idem_statement *statement,
     return IDEM_STATEMENT_MORE;
 }
 
-/* Visible ASCII, as ids and numbers are here; they go into requests and onto screens. */
-static bool is_visible(struct idem_str text)
-{
-    for (size_t i = 0; i < text.len; i++) {
-        if (text.data[i] < 0x21 || text.data[i] > 0x7E) {
-            return false;
-        }
-    }
-    return true;
-}
-
 static enum idem_statement_step money_take(const struct idem_statement *statement,
                                            const struct idem_str fields[COLUMN_COUNT],
                                            struct idem_line *line,
@@ -211,7 +200,7 @@ static enum idem_statement_step line_take(struct idem_statement *statement,
         if (fields[column].len > columns[column].max) {
             return wrong_field(statement, reterr, column, "is too long");
         }
-        if (!is_visible(fields[column])) {
+        if (!idem_str_is_visible(fields[column])) { /* They go into requests and onto screens. */
             return wrong_field(statement, reterr, column, "is not all visible ASCII");
         }
     }

@@ -6,9 +6,9 @@
  *             +-- later --+ anything else, and silence
  *
  * What is said is fixed when it happens; the signature is made anew for each try, since it says
- * when. The lies are the telling's (fault.h): a wrong time or secret is tried once and never put
- * right, as an attacker would, so that a test sees what it did. Signed here and by nobody else:
- * the adapters' code must not be what says that the adapters are right.
+ * when. The lies are the telling's (fault.h): garbage and a wrong time or secret are tried once and
+ * never put right, as an attacker would, so that a test sees what it did. Signed here and by nobody
+ * else: the adapters' code must not be what says that the adapters are right.
  *
  * A post waits on the list of what is due or is with the client, never both. A restart forgets
  * posts; the ledger has the rest.
@@ -102,11 +102,11 @@ static void post_destroy(struct idem_sandbox *sandbox, struct idem_sandbox_post 
     free(post);
 }
 
-/* A lie about time or secret: tried once. */
+/* What nobody can take, however often it comes: tried once. */
 static bool is_once(enum idem_sandbox_telling telling)
 {
-    return telling == IDEM_TELLING_STALE || telling == IDEM_TELLING_FUTURE ||
-           telling == IDEM_TELLING_FORGED;
+    return telling == IDEM_TELLING_GARBAGE || telling == IDEM_TELLING_STALE ||
+           telling == IDEM_TELLING_FUTURE || telling == IDEM_TELLING_FORGED;
 }
 
 static void signature_add(struct idem_sandbox *sandbox,

@@ -117,10 +117,14 @@ struct idem_store {
     bool old_effect_ids; /* Some effects may be at the providers under ids that name no scope. */
     int64_t horizon_us;  /* Of IDEM_MARK_HORIZON, as the opening left it; never 0. */
     bool shared;         /* Other processes may write beside this one. */
-    bool broken;         /* This process must not go on with it: exit and start anew. */
-    bool silent;         /* What is under it did not answer when last asked; as reaped. */
-    struct idem_error silence; /* Why. */
     bool stopped;
+    bool broken; /* This process must not go on with it: exit and start anew. */
+    /* The rest is as reaped. */
+    struct idem_error breakage; /* Why it is broken, where that is known; else empty. */
+    bool silent;                /* What is under it did not answer when last asked. */
+    struct idem_error silence;  /* Why. */
+    bool standbys;              /* Others answer for what is committed. */
+    bool standbys_gone;         /* They did, since it was opened, and nobody is asked to now. */
 };
 
 /* There is room for one more batch. */

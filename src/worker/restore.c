@@ -16,7 +16,8 @@
  *     or never will: lease, timeout and settling time of the slowest provider after this start. The
  *     end of what is read is taken then, so nothing that happened is later than it;
  *   - clocks here and there may differ by CLOCK_MARGIN_US in either direction: what is read begins
- *     that much before the copy's newest record, and ends that much after now;
+ *     that much before the copy's newest record, and ends that much after now, by this machine's
+ *     clock or by the store's, which may be a server's: by the later one;
  *   - a clock that once ran ahead hides nothing: a newest record that lies behind the system's own
  *     time is not believed, and one that lies further behind it than clocks may be apart means that
  *     nobody knows when the copy was made, so that everything is listed;
@@ -67,6 +68,7 @@ struct idem_restore {
     enum restore_state state;
     bool stopped;
     int64_t begin_at_us; /* Monotonic. */
+    int64_t begins_us;   /* Wall, by the store's clock: nothing arrives any more. */
     int64_t to_us;       /* Wall: what happened from here on is not of the lost store. */
 
     struct idem_read look;
@@ -136,6 +138,7 @@ enum idem_err idem_restore_create(const struct idem_restore_options *options,
     restore->state = options->store->restored ? RESTORE_LOOKING : RESTORE_OVER;
     restore->refused = NONE_REFUSED;
     restore->begin_at_us = mono_us(restore) + way_us;
+    restore->begins_us = options->store->opened_us + way_us;
     restore->stats.begins_us = idem_clock_wall_us(options->clock) + way_us;
     restore->stats.from_us = listed_from_us(options->store);
     restore->stats.needs_operator = options->store->old_effect_ids;
@@ -215,7 +218,9 @@ static void begin_providers(struct idem_restore *restore)
     if (mono_us(restore) < restore->begin_at_us) {
         return;
     }
-    restore->to_us = idem_clock_wall_us(restore->options.clock) + CLOCK_MARGIN_US;
+    int64_t now_us = idem_clock_wall_us(restore->options.clock);
+    now_us = now_us > restore->begins_us ? now_us : restore->begins_us;
+    restore->to_us = now_us + CLOCK_MARGIN_US;
     restore->state = RESTORE_ASKING;
 }
 

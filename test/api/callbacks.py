@@ -11,6 +11,7 @@ the sandbox's ledger for what moved. Usage: callbacks.py IDEM
 """
 
 import concurrent.futures
+import gzip
 import hashlib
 import hmac
 import json
@@ -171,7 +172,7 @@ def kinds_of(world, key):
 
 
 def told(world, order_no, method):
-    """True once the sandbox has told all that it has to tell of that payment, but for garbage."""
+    """True once the sandbox has told all that it has to tell of that payment."""
     effect = world.ledger(order_no=order_no)["effects"][0]
     if "_none" in method:
         return True
@@ -209,7 +210,8 @@ def table(idem):
         assert not failed, "\n".join(failed)
         for name in ("unreadable", "stale", "future", "forged", "unmatched"):
             assert metric(world, name) >= 1, name
-        assert metric(world, "stale") == metric(world, "future") == metric(world, "forged") == 1
+        once = ("unreadable", "stale", "future", "forged")
+        assert [metric(world, name) for name in once] == [1] * len(once)
         assert metric(world, "later") == metric(world, "crowded") == 0
         # The money that went back is not there any more, and the answer that said it came stays.
         number = next(n for n, row in enumerate(rows) if "reverse" in row[0])
@@ -298,6 +300,116 @@ def refused(idem):
         assert tell(world, event, age_s=290).status == 200  # Old, and not too old.
         assert metric(world, "matched") == 1
         assert is_paid(world)
+    finally:
+        world.close()
+
+
+def odd_posts(body):
+    """
+    What somebody posts who has read the documentation and has no secret, or the provider's own
+    without knowing how: name, request as bytes, status, and what has counted it.
+    """
+    good, at = signature(body), f"t={int(time.time())}"
+    junk = at + (",v1=" + "0" * 64)
+
+    def post(field, data=body, more=(), path=PATH, method="POST"):
+        headers = [("Bridge-Signature", field)] if field else []
+        return harness.encode(method, path, [*headers, *more], data)
+
+    def signed(data):
+        return post(signature(data), data)
+
+    many = json.dumps(dict.fromkeys(range(3000))).encode()
+    bare = f"POST {PATH} HTTP/1.1\r\nHost: x\r\n".encode()
+    chunks = b"1000\r\n" + b"z" * 4096 + b"\r\n"
+    proxy = [("X-Forwarded-For", "127.0.0.1"), ("Forwarded", "for=127.0.0.1;proto=https")]
+    operator = [("Authorization", f"Bearer {harness.OPERATOR_BEARER}")]
+    return (
+        ("from this machine, it says", post(None, more=proxy), 400, "forged"),
+        ("from an operator", post(None, more=operator), 400, "forged"),
+        ("another type", post(junk, more=[("Content-Type", "text/html")]), 400, "forged"),
+        ("a hundred signatures", post(junk + (",v1=" + "0" * 64) * 99), 400, "forged"),
+        ("nothing but commas", post("," * 4000), 400, "forged"),
+        ("another scheme", post(good.replace("v1", "v0")), 400, "forged"),
+        ("two times", post(good + ",t=1"), 400, "forged"),
+        ("no time", post(good.split(",")[1]), 400, "forged"),
+        ("no number", post(good.replace("t=", "t=+")), 400, "forged"),
+        ("too large a number", post(good.replace("t=", "t=9" + "0" * 19)), 400, "forged"),
+        ("signed with nothing", post(signature(body, secret="")), 400, "forged"),
+        ("another provider's field", post(None, more=[("Stripe-Signature", good)]), 400, "forged"),
+        ("too old by a second", post(signature(body, age_s=301)), 400, "stale"),
+        ("no body", post(None, b""), 400, "forged"),
+        ("no body, signed", signed(b""), 400, "unreadable"),
+        ("deep", signed(b"[" * 5000), 400, "unreadable"),
+        ("deeper", signed(b'{"a":' * 2000 + b"1" + b"}" * 2000), 400, "unreadable"),
+        ("many members", signed(many), 400, "unreadable"),
+        ("one name twice", signed(b'{"event":"a",' + body[1:]), 400, "unreadable"),
+        ("more behind it", signed(body + body), 400, "unreadable"),
+        ("compressed", signed(gzip.compress(body)), 400, "unreadable"),
+        ("no UTF-8", signed(body.replace(b"p-1", b"\xff")), 400, "unreadable"),
+        ("half a character", signed(body.replace(b"p-1", b"\\ud800")), 400, "unreadable"),
+        ("nobody's name", post(good, path="/v1/callbacks/nowhere"), 404, "no-entry"),
+        ("another's name", post(good, path="/v1/callbacks/sandbox-blind"), 404, "no-entry"),
+        ("another case", post(good, path="/v1/callbacks/SANDBOX"), 404, "no-entry"),
+        ("a zero in it", post(good, path=PATH + "%00"), 404, "no-entry"),
+        ("no name", post(good, path="/v1/callbacks/"), 404, "not-found"),
+        ("a way around", post(good, path="/v1/callbacks/x/../sandbox"), 404, "not-found"),
+        ("too long a name", post(good, path="/v1/callbacks/" + "a" * 5000), 404, "not-found"),
+        *((way, post(good, method=way), 405, "method-not-allowed") for way in ("PUT", "DELETE")),
+        ("too much", post(good, b"x" * 66000), 413, "body-too-large"),
+        ("far too much", bare + b"Content-Length: 9999999999\r\n\r\nx", 413, "body-too-large"),
+        (
+            "too much in pieces",
+            bare + b"Transfer-Encoding: chunked\r\n\r\n" + chunks * 40 + b"0\r\n\r\n",
+            413,
+            "body-too-large",
+        ),
+        ("less than nothing", bare + b"Content-Length: -1\r\n\r\n", 400, "bad-request"),
+        (
+            "two lengths",
+            bare + b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+            400,
+            "bad-request",
+        ),
+        ("too much of a head", post(good, more=[("X", "a" * 20000)]), 431, "head-too-large"),
+    )
+
+
+def odd(idem):
+    """Whoever has only read the documentation changes nothing, is told so, and is counted"""
+    world = silent_world(idem, {"entries": (ENTRY, "sandbox-blind")})
+    try:
+        effect = pay_open(world)
+        body = json.dumps(succeeded(effect)).encode()
+        before = content(world)
+
+        def counts():
+            page = world.get("/metrics", bearer=None).body.decode()
+            pattern = r'^idem_\w+_total{(?:verdict|code|reason)="([\w-]+)"} (\d+)$'
+            return {name: int(value) for name, value in re.findall(pattern, page, re.M)}
+
+        for name, data, status, counted in odd_posts(body):
+            known = counts()
+            connection = harness.Connection(world.port)
+            connection.send(data)
+            reply = connection.receive()
+            connection.close()
+            assert reply.status == status, (name, reply)
+            assert reply.json() == {"received": False} or reply.json()["status"] == status, reply
+            changed = {word: value - known[word] for word, value in counts().items()}
+            assert changed[counted] == 1, (name, changed)
+            assert sum(changed[word] for word in ("ok", "ignored")) == 0, (name, changed)
+            assert content(world) == before, name
+        assert world.ledger(order_no="order-1")["executions"] == 1
+        # The right signature counts among seven others, whatever else the head says.
+        at, right = signature(body).split(",")
+        others = (",v1=" + "0" * 64) * 7
+        html = ("Content-Type", "text/html")
+        crowd = f"{at}{others},v1={'1' * 64},{right}"
+        crowded = tell(world, body, headers=[("Bridge-Signature", crowd)])
+        assert crowded.status == 400 and content(world) == before, crowded
+        taken = tell(world, body, headers=[("Bridge-Signature", f"{at}{others},{right}"), html])
+        assert taken.status == 200 and is_paid(world), taken
     finally:
         world.close()
 
@@ -533,7 +645,7 @@ def compensation_crash(idem):
 if __name__ == "__main__":
     harness.run_at_once(
         [
-            *(table, compensates, settles, refused, rotation, closed, restored, crash),
+            *(table, compensates, settles, refused, odd, rotation, closed, restored, crash),
             *(not_compensated, refund_refused, compensation_crash),
         ],
         sys.argv[1],

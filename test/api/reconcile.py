@@ -12,11 +12,19 @@ reconcile.py IDEM
 """
 
 import csv
+import http.server
 import io
 import json
+import os
 import pathlib
+import re
 import signal
+import socket
+import subprocess
 import sys
+import threading
+import time
+import urllib.parse
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
 import harness  # noqa: E402
@@ -300,6 +308,96 @@ def refused(idem):
         world.close()
 
 
+class Scripted(http.server.ThreadingHTTPServer):
+    """
+    A service by script: `pages` gives the page of a provider's listing for each cursor (None: the
+    first), `records` are its own. Keeps what it was asked.
+    """
+
+    def __init__(self, pages, records):
+        super().__init__(("127.0.0.1", 0), ScriptedAnswer)
+        self.pages, self.records = pages, records
+        self.asked = []
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    def __exit__(self, *error):
+        self.shutdown()
+        super().__exit__(*error)
+
+    def reconcile(self, idem, *arguments):
+        environment = dict(os.environ, IDEM_CREDENTIAL="operator")
+        environment["IDEM_URL"] = f"http://127.0.0.1:{self.server_address[1]}"
+        words = ("reconcile", "--provider", "p", *PERIOD, "--grace", "0", "--json", *arguments)
+        return subprocess.run(
+            [idem, *words], env=environment, capture_output=True, text=True, timeout=60, check=False
+        )
+
+
+class ScriptedAnswer(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self):  # pylint: disable=invalid-name
+        url = urllib.parse.urlparse(self.path)
+        cursor = urllib.parse.parse_qs(url.query).get("cursor", [None])[0]
+        self.server.asked.append((url.path, cursor))
+        page = {"effects": self.server.records, "account": "", "region": "", "next": None}
+        if url.path.endswith("/listings"):
+            page = self.server.pages(cursor)
+        body = json.dumps(page).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):  # pylint: disable=arguments-differ
+        pass
+
+
+def record(kind, number):
+    """An effect that succeeded here in the middle of the period."""
+    at = "2026-06-01T12:00:00.000000Z"
+    return {
+        "id": f"01977e3c-5e0a-7cc3-98c4-dc0c0c0739{number:02}", "kind": kind, "state": "succeeded",
+        "effect_id": {"charge": "c", "capture": "k"}[kind] + f"{number:026}", "amount": "1.00",
+        "currency": "EUR", "account": "", "region": "", "order_no": f"o-{number}",
+        "reference": None, "created": at, "finished": at,
+    }
+
+
+def endless(idem):
+    """A listing that goes round is told as incomplete after a few pages, and nothing is compared"""
+    for before, circle in ((1, 1), (1, 2), (2, 3), (5, 1), (4, 7)):
+
+        def page(cursor, before=before, circle=circle):
+            number = 1 if cursor is None else int(cursor) + 1
+            if number >= before + circle:
+                number = before
+            return {"effects": [], "complete": True, "next": str(number)}
+
+        with Scripted(page, [record("charge", 1)]) as service:
+            result = service.reconcile(idem)
+            assert result.returncode == LEFT and result.stdout == "", result
+            assert "is not complete. Nothing was compared." in result.stderr, result
+            assert len(service.asked) <= 3 * (before + circle), (before, circle, service.asked)
+            assert {path for path, _ in service.asked} == {"/v1/admin/listings"}, service.asked
+
+
+def incomplete(idem):
+    """What an incomplete listing need not have is not missing there, also if it is empty"""
+    records = [record("charge", 1), record("capture", 2)]
+    for complete, kinds in ((False, ["missing-there"]), (True, ["missing-there"] * 2)):
+        empty = {"effects": [], "complete": complete, "next": None}
+        with Scripted(lambda _, empty=empty: empty, records) as service:
+            result = service.reconcile(idem, "--dry-run")
+            assert result.returncode == LEFT, result
+            found = [json.loads(line) for line in result.stdout.splitlines()]
+            differences = [one for one in found if one["record"] == "difference"]
+            assert [one["kind"] for one in differences] == kinds, result
+            totals = {one["effect"]: one["kind"] for one in found if one["record"] == "total"}
+            expected = "missing-there" if complete else "outside"
+            assert totals == {"charge": "missing-there", "capture": expected}, result
+
+
 def routes(idem):
     """The three routes refuse what they do not know, and evidence is taken whole or not at all"""
     world = World(idem)
@@ -359,9 +457,9 @@ def routes(idem):
         world.close()
 
 
-def by_itself(idem):
-    """The service reconciles by itself, with a credential of its own; a stop ends the child"""
-    when = "reconciliation = { every_s = 1; lag_s = 0; grace_s = 0; }; capabilities ="
+def scheduled(idem, more=""):
+    """A world that is not started yet, whose service reconciles every second."""
+    when = f"reconciliation = {{ every_s = 1; lag_s = 0; grace_s = 0; {more} }}; capabilities ="
     world = World(idem, {**SLOW, "entries": ("sandbox",)}, start=False)
     write = world.write_config
 
@@ -371,6 +469,12 @@ def by_itself(idem):
         path.write_text(path.read_text().replace("capabilities =", when))
 
     world.write_config = write_scheduled
+    return world
+
+
+def by_itself(idem):
+    """The service reconciles by itself, with a credential of its own; a stop ends the child"""
+    world = scheduled(idem)
     try:
         world.start_sandbox()
         world.start()
@@ -388,12 +492,80 @@ def by_itself(idem):
         count = world.log_text().count('"reconciled"')
         world.wait_until(lambda: world.log_text().count('"reconciled"') > count + 1, "it goes on")
         assert "reconcile-failed" not in world.log_text(), world.log_text()
+        sandbox = reconciliations(world)
+        assert sandbox["verdict"] == 1 and sandbox["agreed"] > count, sandbox
+        assert 0 < sandbox["done"] <= sandbox["ended"] <= time.time(), sandbox
         assert world.stop() == 0
     finally:
         world.close()
 
 
+def reconciliations(world):
+    """What /metrics says of the sandbox's: by the word that tells the samples apart."""
+    page = world.get("/metrics").body.decode()
+    found = re.findall(
+        r'^idem_reconciliation(?:_(\w+?)(?:_seconds)?|s_total)'
+        r'{entry="sandbox"(?:,verdict="(\w+)")?} (\d+)$', page, re.M,
+    )
+    return {name or verdict: int(value) for name, verdict, value in found}
+
+
+def children(world):
+    """The processes of the service's own: those that have not ended."""
+    found = []
+    for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        try:
+            state, parent = stat.read_text().rsplit(") ", 1)[1].split()[:2]
+        except OSError:
+            continue  # It has ended since.
+        if int(parent) == world.service.pid and state != "Z":
+            found.append(int(stat.parent.name))
+    return found
+
+
+def stuck(idem):
+    """A child that hangs is ended when its time is over, also if it ignores TERM"""
+    world = scheduled(idem, "timeout_s = 2;")
+    silent = socket.create_server(("127.0.0.1", world.sandbox_port))  # Nobody answers there.
+    try:
+        world.start()
+        asked = world.wait_until(lambda: children(world), "a child")[0]
+        world.wait_until(lambda: asked not in children(world), "TERM ends it", 10)
+        world.wait_until(lambda: '"reconcile-late"' in world.log_text(), "it is said")
+        sandbox = reconciliations(world)
+        assert (sandbox["verdict"], sandbox["late"], sandbox["done"]) == (4, 1, 0), sandbox
+
+        stopped = world.wait_until(lambda: children(world), "another")[0]
+        os.kill(stopped, signal.SIGSTOP)  # TERM waits until it goes on, which is never.
+        world.wait_until(lambda: stopped not in children(world), "KILL ends it", 10)
+        assert '"reconcile-failed"' not in world.log_text(), world.log_text()
+    finally:
+        silent.close()
+        world.close()
+
+
+def stuck_at_the_end(idem):
+    """A service that stops waits a moment only for a child that ignores TERM"""
+    world = scheduled(idem)
+    silent = socket.create_server(("127.0.0.1", world.sandbox_port))
+    try:
+        world.start()
+        stopped = world.wait_until(lambda: children(world), "a child")[0]
+        os.kill(stopped, signal.SIGSTOP)
+        assert world.stop(timeout=10) == 0
+        assert not pathlib.Path(f"/proc/{stopped}").exists()
+    finally:
+        silent.close()
+        world.close()
+
+
 if __name__ == "__main__":
     harness.run_at_once(
-        [every_kind, listing, printed, refused, routes, by_itself], sys.argv[1], sys.argv[2:], 3
+        [
+            *(every_kind, listing, printed, refused, endless, incomplete, routes),
+            *(by_itself, stuck, stuck_at_the_end),
+        ],
+        sys.argv[1],
+        sys.argv[2:],
+        3,
     )

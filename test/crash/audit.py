@@ -374,12 +374,15 @@ class Audit:
         return json.dumps(json.loads(body), sort_keys=True)
 
     def later_judge(self, scope, answer, first):
-        """Asked after the final answer was given: that, or that nobody can be asked now."""
+        """
+        Asked after the final answer was given: that, or that nobody can be asked now, or that the
+        COMMIT which this try shared with others was not answered.
+        """
         if records.is_final(answer):
             return
         same = self.meaning(answer["asked"]) == self.meaning(first["asked"])
         code = records.code_of(answer)
-        if code in ("unavailable", "rate-limited", "too-slow"):
+        if code in ("unavailable", "rate-limited", "too-slow", "outcome-unknown"):
             return
         if same and answer["path"] == first["path"]:
             self.say("P4", f"{scope} was final and then {answer['status']} {code}")

@@ -347,6 +347,20 @@ class Caller(threading.Thread):
         return False
 
 
+def resume_all(callers):
+    """All callers at once go on with what is not over. Returns how much still is not."""
+    left = []
+    threads = [
+        threading.Thread(target=lambda caller=caller: left.append(caller.call(True)))
+        for caller in callers
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return sum(left)
+
+
 class Nosy(threading.Thread):
     """Asks about what others do, repeats it, changes it, and asks as somebody else."""
 

@@ -42,7 +42,7 @@ import store as stores  # noqa: E402
 
 CALLERS = 9  # The last is the rival.
 NOSY = 2
-QUIET_S = 90  # Until everything has ended, once all is well.
+QUIET_S = 180  # Until everything has ended, once all is well.
 SETTINGS = {
     "lease_ms": 1500,
     "request_timeout_ms": 400,
@@ -119,11 +119,12 @@ class Scene:
         self.fates = json.loads(self.wire.stdout.readline())
         self.chaos.end()
         end = time.monotonic() + QUIET_S
-        before = None
-        while self.world.alive() and before != self.kept() and time.monotonic() < end:
+        before, now = None, (self.kept(), None)
+        while self.world.alive() and before != now and time.monotonic() < end:
             self.quiet(end)
-            before = self.kept()
-            self.resume()  # What was never sent may begin only now.
+            before = now
+            left = load.resume_all(self.callers)  # What was never sent may begin only now.
+            now = (self.kept(), left)
         if not self.world.alive():
             code = self.world.service.returncode
             self.chaos.violations.append(f"P8 the service ended by itself with {code}")
@@ -139,16 +140,6 @@ class Scene:
     def quiet(self, end):
         while self.world.alive() and self.kept()[1] > 0 and time.monotonic() < end:
             time.sleep(0.1)
-
-    def resume(self):
-        """All callers at once go on with what is not over."""
-        threads = [
-            threading.Thread(target=caller.call, args=(True,)) for caller in self.callers
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
 
     def replay(self):
         """Every request that was ever made, once more, under each key that it had."""

@@ -49,7 +49,7 @@ import store as stores  # noqa: E402
 CALLERS = 7  # The last is the rival.
 CALLERS_SLICE = 4
 NOSY = 2
-QUIET_S = 90  # Until everything has ended, once all is well.
+QUIET_S = 180  # Until everything has ended, once all is well.
 AWAY_S = 60
 WAITING_MAX = 36  # Connections of two instances; a third of what each try would have taken.
 AGAIN_S = 60  # Until somebody is told something new, once there is a primary.
@@ -360,18 +360,13 @@ class Game:
         """Everything is well again: what is open ends, and whoever asks is told."""
         self.calm()
         end = time.monotonic() + QUIET_S
-        before = None
-        while before != self.kept() and time.monotonic() < end:
+        before, now = None, (self.kept(), None)
+        while before != now and time.monotonic() < end:
             while self.kept()[1] > 0 and time.monotonic() < end:
                 time.sleep(0.1)
-            before = self.kept()
-            threads = [
-                threading.Thread(target=caller.call, args=(True,)) for caller in self.callers
-            ]
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join()
+            before = now
+            left = load.resume_all(self.callers)
+            now = (self.kept(), left)
         self.replay()
         for instance in self.instances:
             if not instance.alive():

@@ -279,9 +279,24 @@ class Server:
         return int(self.rows(sql)[0][0])
 
     def wait_replayed(self):
-        """A standby shows all that it has received."""
-        sql = "SELECT pg_last_wal_replay_lsn() = pg_last_wal_receive_lsn()"
-        wait_until(lambda: self.rows(sql)[0][0], "the standby has replayed")
+        """
+        A standby shows all that it has received. A record whose end its primary took with it is
+        never shown: then the server waits until it may ask for the rest, and nobody brings it.
+        """
+        sql = (
+            "SELECT pg_last_wal_replay_lsn() = pg_last_wal_receive_lsn(),"
+            " NOT EXISTS (SELECT FROM pg_stat_wal_receiver) AND EXISTS (SELECT FROM"
+            " pg_stat_activity WHERE wait_event = 'RecoveryRetrieveRetryInterval'),"
+            " pg_last_wal_replay_lsn()::text, pg_last_wal_receive_lsn()::text"
+        )
+        looks = [None]
+
+        def replayed():
+            looks.append(self.rows(sql)[0])
+            shown, stands = looks[-1][:2]
+            return shown or (stands and looks[-1] == looks[-2])
+
+        wait_until(replayed, "the standby has replayed")
 
 
 class Pair:

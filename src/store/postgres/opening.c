@@ -262,12 +262,33 @@ static enum idem_err options_check(struct opening *opening)
     return IDEM_OK;
 }
 
+/* An instance met this copy in place of what it had opened. What is missing is asked for first. */
+static enum idem_err copy_check(struct opening *opening)
+{
+    char memory[META_MAX];
+    struct idem_buf noticed;
+    idem_buf_init(&noticed, memory, sizeof(memory));
+    if (opening->options->restored) {
+        return say(opening, "DELETE FROM idem.meta WHERE key = '" IDEM_POSTGRES_META_OLDER "'",
+                   NULL);
+    }
+    enum idem_err err = meta_read(opening, IDEM_POSTGRES_META_OLDER, &noticed);
+    if (err == IDEM_OK && noticed.len > 0) {
+        return idem_error_set(opening->reterr, IDEM_E_STORE,
+                              "the database is an older copy of what an instance had opened, and "
+                              "has lost what was acknowledged since: stop every instance, then "
+                              "start one with --restored");
+    }
+    return err;
+}
+
 static enum idem_err knowledge_read(struct opening *opening)
 {
     struct idem_postgres_opening *found = opening->found;
     int64_t restored = 0;
     int64_t memory_since_us = 0;
     int64_t old_effect_ids = 0;
+    int64_t has_standbys = 0;
     const struct {
         const char *name;
         int64_t *number;
@@ -295,6 +316,12 @@ static enum idem_err knowledge_read(struct opening *opening)
     found->memory_since_us =
         memory_since_us > found->created_us ? memory_since_us : found->created_us;
     found->old_effect_ids = old_effect_ids != 0;
+    if (err == IDEM_OK) {
+        err = number_ask(opening,
+                         "SELECT (current_setting('synchronous_standby_names') <> '')::integer",
+                         &has_standbys);
+    }
+    found->has_standbys = has_standbys != 0;
     return err == IDEM_OK
                ? number_ask(opening, "SELECT count(*) FROM idem.stubs", &found->stub_count)
                : err;
@@ -356,6 +383,9 @@ static enum idem_err opening_steps(struct opening *opening)
     enum idem_err err = schema_open(opening);
     if (err == IDEM_OK) {
         err = options_check(opening);
+    }
+    if (err == IDEM_OK) {
+        err = copy_check(opening);
     }
     if (err == IDEM_OK) {
         err = knowledge_read(opening);

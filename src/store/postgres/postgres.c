@@ -13,6 +13,7 @@
  * not the process. The run that says `broken` then is made whole again before the next batch,
  * unless what lies in the database is damaged.
  */
+#include <libpq-fe.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -90,17 +91,39 @@ static void batch_tell(struct idem_postgres *postgres, const struct idem_store_b
     }
 }
 
+/* Whoever sees it first says why, if that is known. */
+static void broken_note(struct idem_postgres *postgres, const struct idem_error *why)
+{
+    int rc = pthread_mutex_lock(&postgres->keeper_mutex);
+    IDEM_ASSERT(rc == 0);
+    if (!atomic_load(&postgres->broken) && why != NULL) {
+        postgres->breakage = *why;
+    }
+    atomic_store(&postgres->broken, true);
+    rc = pthread_mutex_unlock(&postgres->keeper_mutex);
+    IDEM_ASSERT(rc == 0);
+}
+
+static const struct idem_error *why_other(const struct idem_postgres_connection *connection)
+{
+    return connection->is_other ? &connection->wire.error : NULL;
+}
+
 /* A COMMIT that nobody knows of costs its connection; damage costs the store. */
 static void batch_run(struct idem_postgres_writer *writer, struct idem_store_batch *batch)
 {
     struct idem_postgres *postgres = writer->worker.store;
+    struct idem_postgres_connection *connection = &writer->worker.connection;
     bool was_broken = atomic_load(&postgres->broken);
+    if (atomic_load(&postgres->refused)) {
+        idem_postgres_wire_close(&connection->wire);
+    }
     writer->run.broken = was_broken;
-    writer->worker.connection.lost = false;
+    connection->lost = false;
     batch_sort(batch);
     idem_run_batch(&writer->run, batch);
-    if (writer->run.broken && !was_broken && !writer->worker.connection.lost) {
-        atomic_store(&postgres->broken, true);
+    if (writer->run.broken && !was_broken && !connection->lost) {
+        broken_note(postgres, why_other(connection));
     }
     if (!writer->run.restored) {
         atomic_store(&postgres->restored_over, true);
@@ -133,7 +156,7 @@ static void read_run(struct idem_postgres_worker *reader, struct idem_read *read
         read->found = false;
         read->answer = IDEM_STORE_DOWN;
     } else if (!idem_read_run(&reader->connection.rows, postgres->base.incarnation, read)) {
-        atomic_store(&postgres->broken, true);
+        broken_note(postgres, why_other(&reader->connection));
     }
     idem_queue_push(&postgres->done_reads, &read->node);
     wake(postgres);
@@ -152,31 +175,93 @@ static void *reader_main(void *argument)
     return NULL;
 }
 
-static bool sign_try(struct idem_postgres *postgres, const char *column)
+/* Settings change while a server runs: what a connection would be refused for must not go on. */
+static bool server_look(struct idem_postgres *postgres)
 {
-    char sql[160];
+    bool has_standbys = false;
     struct idem_postgres_wire *keeper = &postgres->keeper;
-    (void)snprintf(sql, sizeof(sql),
-                   "UPDATE idem.instances SET %s = (extract(epoch FROM clock_timestamp())"
-                   " * 1000000)::bigint WHERE id = %lld",
-                   column, (long long)postgres->base.incarnation);
     if (keeper->handle == NULL &&
         idem_postgres_session_begin(keeper, &postgres->settings) != IDEM_ROWS_OK) {
         return false;
     }
+    if (idem_postgres_session_look(keeper, &has_standbys) != IDEM_ROWS_OK) {
+        atomic_store(&postgres->refused, keeper->handle != NULL);
+        idem_postgres_wire_close(keeper);
+        return false;
+    }
+    atomic_store(&postgres->refused, false);
+    if (atomic_exchange(&postgres->standbys, has_standbys) != has_standbys) {
+        atomic_store(&postgres->standbys_gone, !has_standbys);
+        wake(postgres);
+    }
+    return true;
+}
+
+static struct idem_postgres_instance instance_of(const struct idem_postgres *postgres)
+{
+    return (struct idem_postgres_instance){
+        .id = postgres->base.incarnation,
+        .created_us = postgres->created_us,
+        .signed_us = &postgres->signed_us,
+    };
+}
+
+/*
+ * A sign that an older copy, or another database, does not have. The latest one is kept only once a
+ * commit behind it was answered for by whoever answers for all others: then it is as safe as they.
+ */
+static void sign_check(struct idem_postgres *postgres, const PGresult *result, int64_t signed_us)
+{
+    const struct idem_postgres_instance instance = instance_of(postgres);
+    struct idem_error why = { .text = "" };
+    bool is_known = PQntuples(result) == 1;
+    if (is_known && idem_postgres_number(result, 0, 0) >= signed_us) {
+        atomic_store(&postgres->signed_us, idem_postgres_number(result, 0, 1));
+        return;
+    }
+    (void)snprintf(why.text, sizeof(why.text), "%s",
+                   is_known ? IDEM_POSTGRES_OLDER : IDEM_POSTGRES_OTHER);
+    idem_postgres_copy_mark(&postgres->keeper, &instance);
+    broken_note(postgres, &why);
+    wake(postgres);
+}
+
+/* `column`: seen, or ended. */
+static bool sign_try(struct idem_postgres *postgres, const char *column)
+{
+    char sql[512];
+    PGresult *result = NULL;
+    struct idem_postgres_wire *keeper = &postgres->keeper;
+    (void)snprintf(sql, sizeof(sql),
+                   "UPDATE idem.instances i SET %s = (extract(epoch FROM clock_timestamp())"
+                   " * 1000000)::bigint FROM idem.instances former, idem.meta m"
+                   " WHERE i.id = %lld AND former.id = i.id"
+                   " AND m.key = 'created_us' AND m.value = '%lld'"
+                   " RETURNING former.seen_us, i.seen_us",
+                   column, (long long)postgres->base.incarnation, (long long)postgres->created_us);
+    if (!server_look(postgres)) {
+        return false;
+    }
+    int64_t signed_us = atomic_exchange(&postgres->signed_us, 0); /* Nobody knows which, now. */
     keeper->warned = false;
     /* The sign is there at once, also while commits hang: who waits for a standby is not dead. */
     idem_postgres_wire_say(keeper, "BEGIN", NULL);
     idem_postgres_wire_say(keeper, "SET LOCAL synchronous_commit = local", NULL);
-    idem_postgres_wire_say(keeper, sql, NULL);
+    idem_postgres_wire_say(keeper, sql, &result);
     idem_postgres_wire_say(keeper, "COMMIT", NULL);
     idem_postgres_wire_say(keeper, IDEM_POSTGRES_PROOF, NULL);
-    return idem_postgres_wire_round(keeper) == IDEM_POSTGRES_END_OK && !keeper->warned;
+    bool taken = idem_postgres_wire_round(keeper) == IDEM_POSTGRES_END_OK && !keeper->warned;
+    atomic_store(&postgres->signed_us, signed_us);
+    if (taken) {
+        sign_check(postgres, result, signed_us);
+    }
+    PQclear(result); /* Accepts NULL. */
+    return taken;
 }
 
 /*
- * Says `column` of this instance: seen, or ended. False: keeper.error says why not. A connection
- * that was cut meanwhile says nothing about the server: one more is made.
+ * Says `column` of this instance. False: keeper.error says why not. A connection that was cut
+ * meanwhile says nothing about the server: one more is made.
  */
 static bool sign_give(struct idem_postgres *postgres, const char *column)
 {
@@ -281,17 +366,24 @@ static void writer_free(struct idem_postgres *postgres, const struct idem_store_
     IDEM_UNREACHABLE();
 }
 
-static void silence_take(struct idem_postgres *postgres)
+/* What the threads found out about the server since. */
+static void found_take(struct idem_postgres *postgres)
 {
+    struct idem_store *base = &postgres->base;
     bool silent = atomic_load(&postgres->silent);
-    if (silent != postgres->base.silent) {
+    bool broken = atomic_load(&postgres->broken);
+    if (silent != base->silent || (broken && !base->broken)) {
         int rc = pthread_mutex_lock(&postgres->keeper_mutex);
         IDEM_ASSERT(rc == 0);
-        postgres->base.silence = postgres->silence;
+        base->silence = postgres->silence;
+        base->breakage = postgres->breakage;
         rc = pthread_mutex_unlock(&postgres->keeper_mutex);
         IDEM_ASSERT(rc == 0);
-        postgres->base.silent = silent;
     }
+    base->silent = silent;
+    base->broken = base->broken || broken;
+    base->standbys = atomic_load(&postgres->standbys);
+    base->standbys_gone = atomic_load(&postgres->standbys_gone);
 }
 
 static void postgres_reap(struct idem_store *store,
@@ -306,8 +398,7 @@ static void postgres_reap(struct idem_store *store,
         writer_free(postgres, IDEM_CONTAINER_OF(node, struct idem_store_batch, node));
     }
     idem_list_join(ret_batches, &batches);
-    store->broken = store->broken || atomic_load(&postgres->broken);
-    silence_take(postgres);
+    found_take(postgres);
     store->restored = store->restored && !atomic_load(&postgres->restored_over);
 }
 
@@ -386,15 +477,10 @@ static void opening_note(struct idem_postgres *postgres, const struct idem_postg
     postgres->base.newest_us = found->restored ? found->restored_from_us : found->newest_us;
     postgres->base.opened_us = found->restored ? found->restored_at_us : found->opened_us;
     postgres->base.old_effect_ids = found->old_effect_ids;
+    postgres->base.standbys = found->has_standbys;
+    postgres->created_us = found->created_us;
+    atomic_store(&postgres->standbys, found->has_standbys);
     idem_clock_raise(postgres->base.options.clock, found->marks.seen_us);
-}
-
-static struct idem_postgres_instance instance_of(const struct idem_postgres_opening *found)
-{
-    return (struct idem_postgres_instance){
-        .id = found->incarnation,
-        .created_us = found->created_us,
-    };
 }
 
 static void writer_init(struct idem_postgres *postgres,
@@ -419,7 +505,7 @@ static void writer_init(struct idem_postgres *postgres,
     }
     idem_postgres_connection_init(connection, &postgres->settings, postgres->base.options.clock);
     connection->incarnation = found->incarnation;
-    connection->instance = instance_of(found);
+    connection->instance = instance_of(postgres);
     connection->wire.host = postgres->keeper.host; /* Who answered is asked first. */
     connection->floor_us = found->marks.seen_us;
     connection->run = &writer->run;
@@ -537,7 +623,7 @@ enum idem_err idem_postgres_open(const struct idem_postgres_settings *settings,
             writer_init(postgres, &postgres->writers[i], &found);
         }
         for (size_t i = 0; i < settings->readers; i++) {
-            postgres->readers[i].connection.instance = instance_of(&found);
+            postgres->readers[i].connection.instance = instance_of(postgres);
             postgres->readers[i].connection.wire.host = postgres->keeper.host;
         }
         err = threads_start(postgres, reterr);

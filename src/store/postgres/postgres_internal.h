@@ -27,6 +27,15 @@
 /* The smallest commit that waits for a standby: without a row, for who may write anything. */
 #define IDEM_POSTGRES_PROOF "SELECT pg_logical_emit_message(true, 'idem', '')"
 
+/* Why a database is not the one that was opened. */
+#define IDEM_POSTGRES_OTHER \
+    "the database is not the one that was opened: it does not know this instance"
+#define IDEM_POSTGRES_OLDER \
+    "the database is an older copy of the one that was opened: it has lost what it acknowledged"
+
+/* In idem.meta of such a copy, so that the next start asks for --restored. */
+#define IDEM_POSTGRES_META_OLDER "older_copy"
+
 /* Handles that were taken from a sequence and are not used yet. */
 #define IDEM_POSTGRES_HANDLES_MAX 512
 
@@ -78,6 +87,8 @@ struct idem_postgres_ahead {
 struct idem_postgres_instance {
     int64_t id; /* 0: it is not asked for. */
     int64_t created_us;
+    /* Its last sign of life that is as safe as whatever was acknowledged; 0: not known now. */
+    const _Atomic int64_t *signed_us;
 };
 
 /* Belongs to one thread. */
@@ -89,7 +100,8 @@ struct idem_postgres_connection {
     const struct idem_postgres_settings *settings; /* Borrowed. */
     int64_t incarnation;                           /* Of this opening. */
     struct idem_postgres_instance instance;        /* Who must be known where it connects. */
-    int64_t retry_us;                              /* Monotonic: not connected before. */
+    bool is_other;    /* It met a database that is not the one that was opened: wire.error. */
+    int64_t retry_us; /* Monotonic: not connected before. */
     int64_t pause_us;
 
     /* The open transaction. */
@@ -128,6 +140,20 @@ enum idem_rows_step idem_postgres_session(struct idem_postgres_connection *conne
 /* Without statements: for the opening. The answer for a person is in wire->error. */
 enum idem_rows_step idem_postgres_session_begin(struct idem_postgres_wire *wire,
                                                 const struct idem_postgres_settings *settings);
+/*
+ * Settings change while a server runs. On a connected wire: as above, and whether standbys answer
+ * for what is committed. `wire` stays connected, unless the connection ended.
+ */
+enum idem_rows_step idem_postgres_session_look(struct idem_postgres_wire *wire,
+                                               bool *ret_has_standbys);
+
+/*
+ * What is here is not what `instance` opened. If it is a copy of the same store, from before or
+ * behind that opening, no start may go on with it unasked: it is written down there, if that can
+ * be.
+ */
+void idem_postgres_copy_mark(struct idem_postgres_wire *wire,
+                             const struct idem_postgres_instance *instance);
 
 /* What the store knows of itself once it was opened. */
 struct idem_postgres_opening {
@@ -141,6 +167,7 @@ struct idem_postgres_opening {
     int64_t restored_at_us;
     int64_t opened_us;
     bool old_effect_ids;
+    bool has_standbys; /* Named ones. */
     struct idem_run_marks marks;
 };
 
@@ -177,6 +204,7 @@ struct idem_postgres {
     struct idem_queue done_batches;
     struct idem_queue done_reads;
     atomic_bool broken;
+    atomic_bool refused;       /* The keeper met settings that no connection would be made under. */
     atomic_bool restored_over; /* A writer saw that the mode is over. */
     struct idem_postgres_writer writers[IDEM_POSTGRES_WRITERS_MAX];
     struct idem_postgres_worker readers[IDEM_POSTGRES_READERS_MAX];
@@ -190,9 +218,14 @@ struct idem_postgres {
     bool keeper_started;
     pthread_mutex_t keeper_mutex;
     pthread_cond_t keeper_wake;
-    bool keeper_stops;         /* This and the next under keeper_mutex. */
-    struct idem_error silence; /* Why the last sign was not taken. */
-    atomic_bool silent;        /* The last sign was not taken. */
+    bool keeper_stops;          /* This and the next two under keeper_mutex. */
+    struct idem_error silence;  /* Why the last sign was not taken. */
+    struct idem_error breakage; /* Why it is broken, where that is known. */
+    atomic_bool silent;         /* The last sign was not taken. */
+    _Atomic int64_t signed_us;  /* idem_postgres_instance. */
+    int64_t created_us;         /* Of the store. */
+    atomic_bool standbys;       /* Some are named, as the keeper last saw. */
+    atomic_bool standbys_gone;  /* Some were, since the opening, and none is. */
 };
 
 #endif /* IDEM_STORE_POSTGRES_POSTGRES_INTERNAL_H */

@@ -200,7 +200,7 @@ enum idem_rows_step idem_postgres_write_delivery(struct idem_rows *rows,
 enum idem_rows_step idem_postgres_drop_deliveries(struct idem_rows *rows,
                                                   int64_t webhook_row,
                                                   int64_t now_us);
-enum idem_rows_step idem_postgres_sweep(struct idem_rows *rows, int64_t before_us);
+enum idem_rows_step idem_postgres_sweep(struct idem_rows *rows, int64_t before_us, bool *ret_more);
 enum idem_rows_step idem_postgres_write_meta(struct idem_rows *rows,
                                              const char *name,
                                              struct idem_str value);

@@ -147,12 +147,34 @@ static enum idem_rows_step proof_take(struct idem_postgres_wire *wire,
                   "it is a former primary; nothing is read from it");
 }
 
+/* Leaves the wire connected unless the connection ended. */
+static enum idem_rows_step server_look(struct idem_postgres_wire *wire,
+                                       const char **ret_level,
+                                       bool *ret_has_standbys)
+{
+    PGresult *said = NULL;
+    idem_postgres_wire_say(wire, question, &said);
+    if (idem_postgres_wire_round(wire) != IDEM_POSTGRES_END_OK) {
+        return IDEM_ROWS_DOWN;
+    }
+    enum idem_rows_step step = server_check(wire, said, ret_level);
+    *ret_has_standbys = !says(said, SAID_STANDBYS, "");
+    PQclear(said);
+    return step;
+}
+
+enum idem_rows_step idem_postgres_session_look(struct idem_postgres_wire *wire,
+                                               bool *ret_has_standbys)
+{
+    const char *level = NULL; /* Was forced when the session began. */
+    return server_look(wire, &level, ret_has_standbys);
+}
+
 enum idem_rows_step idem_postgres_session_begin(struct idem_postgres_wire *wire,
                                                 const struct idem_postgres_settings *settings)
 {
-    const char *level = "on";
+    const char *level = NULL;
     bool has_standbys = false;
-    PGresult *said = NULL;
     if (!idem_postgres_wire_connect(wire, settings->url)) {
         return IDEM_ROWS_DOWN;
     }
@@ -161,13 +183,7 @@ enum idem_rows_step idem_postgres_session_begin(struct idem_postgres_wire *wire,
         idem_postgres_wire_close(wire);
         return step;
     }
-    idem_postgres_wire_say(wire, question, &said);
-    enum idem_rows_step step = IDEM_ROWS_DOWN;
-    if (idem_postgres_wire_round(wire) == IDEM_POSTGRES_END_OK) {
-        step = server_check(wire, said, &level);
-        has_standbys = !says(said, SAID_STANDBYS, "");
-        PQclear(said);
-    }
+    enum idem_rows_step step = server_look(wire, &level, &has_standbys);
     if (step == IDEM_ROWS_OK) {
         step = settings_force(wire, settings, level);
     }
@@ -180,30 +196,53 @@ enum idem_rows_step idem_postgres_session_begin(struct idem_postgres_wire *wire,
     return step;
 }
 
+void idem_postgres_copy_mark(struct idem_postgres_wire *wire,
+                             const struct idem_postgres_instance *instance)
+{
+    char sql[256];
+    const struct idem_error why = wire->error;
+    (void)snprintf(sql, sizeof(sql),
+                   "INSERT INTO idem.meta (key, value) SELECT '" IDEM_POSTGRES_META_OLDER
+                   "', '%lld'"
+                   " FROM idem.meta WHERE key = 'created_us' AND value = '%lld'"
+                   " ON CONFLICT (key) DO NOTHING",
+                   (long long)instance->id, (long long)instance->created_us);
+    idem_postgres_wire_say(wire, sql, NULL);
+    (void)idem_postgres_wire_round(wire); /* Another database may have no such table. */
+    wire->error = why;
+}
+
 /*
  * Whether the store here is the one that was opened: an older copy that was put back, or another
- * database behind the same name, does not know this instance. What is remembered of the former one
- * would be wrong here.
+ * database behind the same name, does not know this instance, or not its latest sign of life. What
+ * is remembered of the former one would be wrong here.
  */
 static enum idem_rows_step instance_check(struct idem_postgres_wire *wire,
                                           struct idem_postgres_instance instance)
 {
     char sql[192];
     PGresult *result = NULL;
+    int64_t signed_us = atomic_load(instance.signed_us);
     (void)snprintf(sql, sizeof(sql),
-                   "SELECT 1 FROM idem.instances i, idem.meta m WHERE i.id = %lld"
+                   "SELECT i.seen_us FROM idem.instances i, idem.meta m WHERE i.id = %lld"
                    " AND m.key = 'created_us' AND m.value = '%lld'",
                    (long long)instance.id, (long long)instance.created_us);
     idem_postgres_wire_say(wire, sql, &result);
     enum idem_postgres_end end = idem_postgres_wire_round(wire);
     bool known = end == IDEM_POSTGRES_END_OK && PQntuples(result) == 1;
     bool no_table = end == IDEM_POSTGRES_END_ERROR && strcmp(wire->state, "42P01") == 0;
+    bool is_older = known && idem_postgres_number(result, 0, 0) < signed_us;
     PQclear(result); /* Accepts NULL. */
-    if (known || (end != IDEM_POSTGRES_END_OK && !no_table)) {
-        return known ? IDEM_ROWS_OK : IDEM_ROWS_DOWN;
+    if (known && !is_older) {
+        return IDEM_ROWS_OK;
     }
-    return refuse(wire, IDEM_ROWS_DAMAGED,
-                  "the database is not the one that was opened: it does not know this instance");
+    if (is_older) { /* Unless a sign was given just now, by a clock that was set back. */
+        bool is_same = atomic_load(instance.signed_us) == signed_us;
+        return is_same ? refuse(wire, IDEM_ROWS_DAMAGED, IDEM_POSTGRES_OLDER) : IDEM_ROWS_DOWN;
+    }
+    return end != IDEM_POSTGRES_END_OK && !no_table
+               ? IDEM_ROWS_DOWN
+               : refuse(wire, IDEM_ROWS_DAMAGED, IDEM_POSTGRES_OTHER);
 }
 
 static enum idem_rows_step session_open(struct idem_postgres_connection *connection)
@@ -212,6 +251,10 @@ static enum idem_rows_step session_open(struct idem_postgres_connection *connect
     enum idem_rows_step step = idem_postgres_session_begin(wire, connection->settings);
     if (step == IDEM_ROWS_OK && connection->instance.id != 0) {
         step = instance_check(wire, connection->instance);
+        connection->is_other = step == IDEM_ROWS_DAMAGED;
+    }
+    if (connection->is_other) {
+        idem_postgres_copy_mark(wire, &connection->instance);
     }
     if (step != IDEM_ROWS_OK) {
         idem_postgres_wire_close(wire);

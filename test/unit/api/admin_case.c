@@ -240,9 +240,63 @@ static void a_refund_that_is_refused_says_so(void **state)
     for (int i = 0; i < 2; i++) {
         const char *answer = edge_ask(&edge, with_id(COMPENSATE, case_id));
         assert_non_null(strstr(answer, "HTTP/1.1 200 OK\n"));
-        assert_non_null(strstr(answer, "\"state\":\"failed\"}"));
+        assert_non_null(strstr(answer, "\"state\":\"failed\",\"problem\":\"declined\"}"));
         assert_int_equal(edge.port.sends, 1);
     }
+}
+
+/* The payment has its row, but the case's own refund fails. */
+static void compensate_in_vain(void)
+{
+    edge.port.outcome = IDEM_OUTCOME_REFUSED_FINAL;
+    assert_non_null(strstr(edge_ask(&edge, with_id(COMPENSATE, case_id)), "\"failed\""));
+    edge.port.outcome = IDEM_OUTCOME_SUCCESS;
+    edge.port.sends = 0;
+}
+
+/* Under a key of its own: what is left then is nothing. */
+static void what_the_merchant_gave_back_is_not_given_back_again(void **state)
+{
+    static const char expected[] =
+        "{\"payment\":\"/v1/payments/{id}\",\"operation\":null,\"endpoint\":null,\"state\":"
+        "\"succeeded\"}\n";
+    struct idem_api_act act;
+    (void)state;
+    contradict();
+    compensate_in_vain();
+    EXPECT_TEXT(verdict(with_id("POST /v1/payments/{id}/refunds HTTP/1.1" ALICE KEY "r1" JSON "{}",
+                                case_id)),
+                "201");
+    expect_given_back();
+    while (idem_api_take_acts(edge.api, &act, 1) == 1) {
+    }
+    for (int i = 0; i < 2; i++) {
+        EXPECT_TEXT(body_of(with_id(COMPENSATE, case_id)), expected);
+        expect_given_back();
+    }
+    assert_int_equal(idem_api_take_acts(edge.api, &act, 1), 0); /* Nothing was submitted. */
+}
+
+/* A merchant gives up its own key of the case's name, which it has never used. */
+static void name_abandon(const char *endpoint)
+{
+    char text[512];
+    (void)snprintf(text, sizeof(text),
+                   "POST /v1/operations/abandon HTTP/1.1" ALICE KEY "case-%s" JSON
+                   "{\"endpoint\":\"%s\"}",
+                   case_id, endpoint);
+    const char *answer = edge_ask(&edge, text);
+    assert_non_null(strstr(answer, "HTTP/1.1 200 OK\n"));
+    assert_non_null(strstr(answer, "\"state\":\"failed\""));
+}
+
+static void a_name_that_a_merchant_has_given_up_is_not_the_cases(void **state)
+{
+    (void)state;
+    contradict();
+    name_abandon("refunds.create");
+    EXPECT_TEXT(verdict(with_id(COMPENSATE, case_id)), "200");
+    expect_given_back();
 }
 
 /* An authorization is not refunded: it is released. */
@@ -261,6 +315,7 @@ static void a_stray_authorization_is_canceled(void **state)
     (void)snprintf(case_id, sizeof(case_id), "%s", edge_id_behind("\"case\":"));
     edge.port.outcome = IDEM_OUTCOME_SUCCESS;
     edge.port.sends = 0;
+    name_abandon("payments.cancel");
     const char *answer = edge_ask(&edge, with_id(COMPENSATE, case_id));
     assert_non_null(strstr(answer, "\"endpoint\":\"payments.cancel\",\"state\":\"succeeded\"}"));
     EXPECT_TEXT(verdict(with_id(COMPENSATE, case_id)), "200");
@@ -286,15 +341,62 @@ static void what_is_no_stray_payment_is_not_given_back(void **state)
     assert_int_equal(edge.port.sends, 1);
 }
 
+static void a_merchant_with_the_name_of_a_case_is_not_in_its_way(void **state)
+{
+    static const char refund[] = "POST /v1/payments/{id}/refunds HTTP/1.1" ALICE KEY;
+    char text[512];
+    (void)state;
+    contradict();
+    EXPECT_TEXT(verdict(PAY ALICE KEY "k2" JSON ORDER("A-2")), "201");
+    (void)snprintf(text, sizeof(text), "%s", with_id(refund, edge_id()));
+    size_t len = strlen(text);
+    (void)snprintf(text + len, sizeof(text) - len, "case-%s" JSON "{\"amount\":\"1.00\"}", case_id);
+    EXPECT_TEXT(verdict(text), "201");
+    edge.port.sends = 0;
+    EXPECT_TEXT(verdict(with_id(COMPENSATE, case_id)), "200");
+    expect_given_back();
+    (void)snprintf(text, sizeof(text),
+                   "GET /v1/operations?endpoint=refunds.create HTTP/1.1" ALICE KEY "case-%s",
+                   case_id);
+    assert_non_null(strstr(edge_ask(&edge, text), "\"amount\":\"1.00\"")); /* Alice's own. */
+}
+
+static void the_order_number_of_a_case_is_no_merchants(void **state)
+{
+    static const char order[] =
+        PAY ALICE KEY "k2" JSON
+                      "{\"order_no\":\"case-{id}\",\"amount\":\"100.00\",\"currency\":\"CNY\","
+                      "\"provider\":\"sandbox\"}";
+    (void)state;
+    contradict();
+    const char *refused = edge_ask(&edge, with_id(order, case_id));
+    assert_non_null(strstr(refused, "HTTP/1.1 400 Bad Request\n"));
+    assert_non_null(strstr(refused, "urn:idem:problem:body-invalid"));
+    assert_non_null(strstr(refused, "case- and an id is a number of an operator's"));
+    EXPECT_TEXT(verdict(PAY ALICE KEY "k3" JSON ORDER("case-17")), "201");
+    edge.port.sends = 0;
+    EXPECT_TEXT(verdict(with_id(COMPENSATE, case_id)), "200");
+    expect_given_back();
+}
+
 static void each_decision_is_told(void **state)
 {
     struct idem_api_act act;
+    char memory[IDEM_UID_TEXT_LEN];
+    struct idem_buf object;
     (void)state;
     contradict();
     EXPECT_TEXT(verdict(with_id(COMPENSATE, case_id)), "200");
     assert_int_equal(idem_api_take_acts(edge.api, &act, 1), 1);
     assert_string_equal(act.verb, "compensate");
     assert_string_equal(act.outcome, "done");
+    assert_int_equal(idem_api_take_acts(edge.api, &act, 1), 1);
+    assert_string_equal(act.verb, "compensate-refund");
+    assert_string_equal(act.outcome, "succeeded");
+    EXPECT_TEXT(idem_api_act_by(&act), "root");
+    idem_buf_init(&object, memory, sizeof(memory));
+    idem_uid_print(act.object, &object);
+    EXPECT_TEXT(idem_buf_str(&object), case_id);
     EXPECT_TEXT(verdict(with_id(COMPENSATE, case_id)), "200");
     assert_int_equal(idem_api_take_acts(edge.api, &act, 1), 0); /* There was nothing to decide. */
     EXPECT_TEXT(
@@ -303,6 +405,27 @@ static void each_decision_is_told(void **state)
     assert_int_equal(idem_api_take_acts(edge.api, &act, 1), 1);
     assert_string_equal(act.verb, "resolve-failed");
     assert_string_equal(act.outcome, "state-conflict");
+}
+
+/* Its answer is forgotten: nobody submits anything, and nobody is told to have done so. */
+static void a_repeat_without_an_answer_is_no_act(void **state)
+{
+    static const char erase[] =
+        "POST /v1/admin/operations/{id}/erase HTTP/1.1" ROOT JSON "{\"reason\":\"asked to\"}";
+    struct idem_api_act act;
+    char own[IDEM_UID_TEXT_LEN + 1];
+    (void)state;
+    contradict();
+    compensate_in_vain();
+    (void)edge_ask(&edge, with_id(COMPENSATE, case_id));
+    (void)snprintf(own, sizeof(own), "%s", edge_id_behind("\"operation\":"));
+    edge.rules.retry_window_us = 0;
+    EXPECT_TEXT(verdict(with_id(erase, own)), "200");
+    while (idem_api_take_acts(edge.api, &act, 1) == 1) {
+    }
+    EXPECT_TEXT(verdict(with_id(COMPENSATE, case_id)), "410 answer-expired");
+    assert_int_equal(idem_api_take_acts(edge.api, &act, 1), 0);
+    assert_int_equal(edge.port.sends, 0);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup_listening, teardown)
@@ -318,9 +441,14 @@ int main(void)
         TEST(a_stray_payment_is_given_back_once),
         TEST(two_persons_at_once_give_it_back_once),
         TEST(a_refund_that_is_refused_says_so),
+        TEST(what_the_merchant_gave_back_is_not_given_back_again),
+        TEST(a_name_that_a_merchant_has_given_up_is_not_the_cases),
         TEST(a_stray_authorization_is_canceled),
         TEST(what_is_no_stray_payment_is_not_given_back),
+        TEST(a_merchant_with_the_name_of_a_case_is_not_in_its_way),
+        TEST(the_order_number_of_a_case_is_no_merchants),
         TEST(each_decision_is_told),
+        TEST(a_repeat_without_an_answer_is_no_act),
     };
     return cmocka_run_group_tests_name("api/admin_case", tests, NULL, NULL);
 }

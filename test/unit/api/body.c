@@ -153,6 +153,9 @@ static void each_required_member_is_refused_in_each_way(void **state)
           "\"provider\" is missing." },
         { "\"order_no\":17,\"amount\":\"100\",\"currency\":\"JPY\",\"provider\":\"p\"",
           VISIBLE("order_no", "64") },
+        { "\"order_no\":\"case-01977e3c-5e0a-7cc3-98c4-dc0c0c07398f\",\"amount\":\"1\","
+          "\"currency\":\"JPY\",\"provider\":\"p\"",
+          "ok" }, /* The core refuses it, if it is new. */
         { "\"order_no\":\"\",\"amount\":\"100\",\"currency\":\"JPY\",\"provider\":\"p\"",
           VISIBLE("order_no", "64") },
         { "\"order_no\":\"A 1\",\"amount\":\"100\",\"currency\":\"JPY\",\"provider\":\"p\"",

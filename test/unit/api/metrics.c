@@ -109,6 +109,26 @@ static void what_the_daemon_knows_is_shown(void **state)
     assert_non_null(strstr(edge_ask(&edge, "GET /readyz HTTP/1.1"), "{\"status\":\"disk-low\"}\n"));
 }
 
+static void how_reconciliations_ended_is_shown(void **state)
+{
+    (void)state;
+    const struct idem_api_reconciled reconciled[IDEM_API_PROVIDERS_MAX] = {
+        { .verdict = IDEM_API_RECONCILED_LATE,
+          .ended_us = 1700000000900000,
+          .done_us = 1699920000000000,
+          .counts = { [IDEM_API_RECONCILED_AGREED] = 5, [IDEM_API_RECONCILED_LATE] = 2 } },
+    };
+    const struct idem_api_gauges gauges = { .reconciled = reconciled };
+    idem_api_set_gauges(edge.api, &gauges);
+    const char *page = edge_ask(&edge, PAGE);
+    has(page, "\nidem_reconciliations_total{entry=\"sandbox\",verdict=\"agreed\"} 5\n");
+    has(page, "\nidem_reconciliations_total{entry=\"sandbox\",verdict=\"left\"} 0\n");
+    has(page, "\nidem_reconciliations_total{entry=\"sandbox\",verdict=\"late\"} 2\n");
+    has(page, "\nidem_reconciliation_verdict{entry=\"sandbox\"} 4\n");
+    has(page, "\nidem_reconciliation_ended_seconds{entry=\"sandbox\"} 1700000000\n");
+    has(page, "\nidem_reconciliation_done_seconds{entry=\"sandbox\"} 1699920000\n");
+}
+
 /* The name at the start of a line, up to a brace or space. */
 static struct idem_str name_of(struct idem_str line)
 {
@@ -143,8 +163,15 @@ static void every_sample_belongs_to_the_family_before_it(void **state)
 
 static void the_page_of_the_largest_configuration_fits(void **state)
 {
+    struct idem_api_reconciled reconciled[IDEM_API_PROVIDERS_MAX];
+    const struct idem_api_gauges gauges = { .reconciled = reconciled };
     (void)state;
+    for (size_t i = 0; i < IDEM_API_PROVIDERS_MAX; i++) {
+        reconciled[i] = (struct idem_api_reconciled){ .ended_us = INT64_MAX, .done_us = INT64_MAX };
+        memset(reconciled[i].counts, 0xFF, sizeof(reconciled[i].counts));
+    }
     edge_open_crowded(&edge);
+    idem_api_set_gauges(edge.api, &gauges);
     const char *page = edge_ask(&edge, PAGE);
     has(page, "HTTP/1.1 200 OK\n");
     has(page, "{entry=\"31-34567890123456789012345678901\",call=\"close\",le=\"+Inf\"} 0\n");
@@ -159,6 +186,7 @@ int main(void)
         TEST(it_is_open_to_everybody_and_names_nobody),
         TEST(counters_move_with_what_happened),
         TEST(what_the_daemon_knows_is_shown),
+        TEST(how_reconciliations_ended_is_shown),
         TEST(every_sample_belongs_to_the_family_before_it),
         cmocka_unit_test(the_page_of_the_largest_configuration_fits),
     };

@@ -319,6 +319,32 @@ static void what_cannot_be_written_is_told_as_that(void **state)
     EXPECT_TEXT(verdict(with_id(ONE("missing"), NOWHERE)), "503 unavailable");
 }
 
+/* As many effects as may be, with long texts, in which each 'c' is written as `c`. */
+static struct idem_str tell_long(const char *c)
+{
+    static char text[65536];
+    struct idem_buf buf;
+    idem_buf_init(&buf, text, sizeof(text));
+    idem_buf_printf(&buf, "%s", EVIDENCE "{\"provider\":\"sandbox\",\"effects\":[");
+    for (int i = 0; i < IDEM_EVIDENCE_MAX; i++) {
+        idem_buf_printf(&buf, "%s{\"found\":\"missing\",\"id\":\"%s%s\",\"payment_id\":\"%s%s\"",
+                        i > 0 ? "," : "", c, &NOWHERE[1], c, &NOWHERE[1]);
+        idem_buf_printf(&buf, ",\"happened\":\"\\u0032020-01-01T00:00:00.000000Z\"");
+        idem_buf_printf(&buf, ",\"order_no\":\"%s%0*d\"", c, IDEM_ORDER_NO_MAX - 1, 0);
+        idem_buf_printf(&buf, ",\"reference\":\"%s%0*d\"}", c, IDEM_REFERENCE_MAX - 1, 0);
+    }
+    idem_buf_printf(&buf, "]}%c", '\0');
+    assert_false(buf.full);
+    return body_of(text);
+}
+
+static void text_that_finds_no_room_is_told_as_that(void **state)
+{
+    (void)state;
+    expect_part(tell_long("c"), "\"result\":\"absent\"");
+    expect_part(tell_long("\\u0063"), "The effects have too much text with escapes in it");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -336,6 +362,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_is_open_is_settled, setup_listed, teardown),
         cmocka_unit_test_setup_teardown(two_requests_do_not_mix, setup_listed, teardown),
         cmocka_unit_test_setup_teardown(what_cannot_be_written_is_told_as_that, setup_listed,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(text_that_finds_no_room_is_told_as_that, setup_listed,
                                         teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -85,6 +85,17 @@ static void prefixes_bytes_and_blanks_are_found(void **state)
     EXPECT_TEXT(idem_str_trim(IDEM_STR("\na\r")), "\na\r");
 }
 
+static void visible_is_what_stands_between_blank_and_delete(void **state)
+{
+    (void)state;
+    for (int byte = 0; byte <= 255; byte++) {
+        const char text[] = { '!', (char)byte, '~' };
+        const struct idem_str around = { .data = text, .len = sizeof(text) };
+        assert_int_equal(idem_str_is_visible(around), byte >= 0x21 && byte <= 0x7E);
+    }
+    assert_true(idem_str_is_visible(IDEM_STR("")));
+}
+
 static void splitting_gives_every_part(void **state)
 {
     (void)state;
@@ -276,6 +287,7 @@ int main(void)
         cmocka_unit_test(a_null_pointer_is_empty_text),
         cmocka_unit_test(slices_stay_inside),
         cmocka_unit_test(prefixes_bytes_and_blanks_are_found),
+        cmocka_unit_test(visible_is_what_stands_between_blank_and_delete),
         cmocka_unit_test(splitting_gives_every_part),
         cmocka_unit_test(decimal_text_is_read_exactly_or_not_at_all),
         cmocka_unit_test(appends_write_all_or_nothing),

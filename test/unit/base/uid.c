@@ -8,6 +8,7 @@
  */
 #include "base/uid.h"
 
+#include "base/clock.h"
 #include "base/random.h"
 #include "lib/test.h"
 
@@ -59,6 +60,22 @@ static void identifiers_have_the_bits_of_version_7(void **state)
         idem_uid_print(idem_uid_make(rows[i].wall_us, &random), &buf);
         EXPECT_TEXT(idem_buf_str(&buf), rows[i].text);
     }
+}
+
+static void now_is_the_systems_time(void **state)
+{
+    (void)state;
+    struct idem_clock clock;
+    idem_clock_init_system(&clock);
+    int64_t before_ms = idem_clock_wall_us(&clock) / IDEM_US_PER_MS;
+    struct idem_uid uid = idem_uid_make_now();
+    int64_t after_ms = idem_clock_wall_us(&clock) / IDEM_US_PER_MS;
+    int64_t said_ms = 0;
+    for (size_t i = 0; i < 6; i++) {
+        said_ms = said_ms << 8 | uid.bytes[i];
+    }
+    assert_in_range(said_ms, before_ms, after_ms);
+    assert_false(idem_uid_equal(uid, idem_uid_make_now()));
 }
 
 static void tokens_are_all_random(void **state)
@@ -120,6 +137,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(identifiers_have_the_bits_of_version_7),
+        cmocka_unit_test(now_is_the_systems_time),
         cmocka_unit_test(tokens_are_all_random),
         cmocka_unit_test(only_the_printed_form_is_read),
         cmocka_unit_test(zero_is_told_from_the_rest),

@@ -1,6 +1,6 @@
 /*
- * The command lines of `idem cases`, `webhook`, `outbox`, `credential`: what may be said, what is
- * asked then, and what is made of the answer.
+ * The command lines of operators' commands: what may be said, what is asked then, what is made of
+ * the answer, and what is said where it cannot be printed.
  *
  * Goal: a line that cannot be understood costs nothing and ends with status 2; any other asks what
  * it says and nothing else; a secret is shown by those who make one; what is refused or not known
@@ -112,6 +112,7 @@ static int teardown(void **state)
 }
 
 static char printed[TEXT_MAX]; /* Both outputs of the last run. */
+static bool disk_is_full;      /* For standard output, of the next runs. */
 
 /* Runs it with its outputs caught. */
 static enum idem_exit run_caught(enum idem_exit (*run)(int argc, char **argv),
@@ -126,6 +127,11 @@ static enum idem_exit run_caught(enum idem_exit (*run)(int argc, char **argv),
         seen[i] = dup(STDOUT_FILENO + i);
         assert_true(seen[i] >= 0);
         assert_true(dup2(fileno(caught), STDOUT_FILENO + i) >= 0);
+    }
+    if (disk_is_full) {
+        int full = open("/dev/full", O_WRONLY | O_CLOEXEC);
+        assert_true(dup2(full, STDOUT_FILENO) >= 0);
+        assert_int_equal(close(full), 0);
     }
     optind = 0; /* getopt begins anew. */
     service.asked[0] = '\0';
@@ -148,10 +154,11 @@ static enum idem_exit run(const char *line)
         const char *name;
         enum idem_exit (*run)(int argc, char **argv);
     } commands[] = {
-        { "cases", idem_cli_cases },
-        { "webhook", idem_cli_webhook },
-        { "outbox", idem_cli_outbox },
-        { "credential", idem_cli_credential },
+        { "cases", idem_cli_cases },     { "webhook", idem_cli_webhook },
+        { "outbox", idem_cli_outbox },   { "credential", idem_cli_credential },
+        { "list", idem_cli_list },       { "show", idem_cli_show },
+        { "resolve", idem_cli_resolve }, { "erase", idem_cli_erase },
+        { "status", idem_cli_status },   { "reconcile", idem_cli_reconcile },
     };
     char text[512];
     char *words[WORDS_MAX + 1] = { NULL };
@@ -330,6 +337,8 @@ static void only_money_that_went_back_is_a_compensation(void **state)
     } rows[] = {
         { "{\"endpoint\":\"refunds.create\",\"state\":\"succeeded\"}", IDEM_EXIT_OK },
         { "{\"endpoint\":\"refunds.create\",\"state\":\"failed\"}", IDEM_EXIT_REFUSED },
+        { "{\"endpoint\":\"refunds.create\",\"state\":\"failed\",\"problem\":\"state-conflict\"}",
+          IDEM_EXIT_REFUSED },
         { "{\"endpoint\":\"refunds.create\",\"state\":\"unknown\"}", IDEM_EXIT_UNKNOWN },
         { "{\"endpoint\":\"refunds.create\",\"state\":\"processing\"}", IDEM_EXIT_UNKNOWN },
         { "{\"endpoint\":\"refunds.create\"}", IDEM_EXIT_UNKNOWN },
@@ -341,6 +350,9 @@ static void only_money_that_went_back_is_a_compensation(void **state)
         service.body = rows[i].body;
         assert_int_equal(run("cases compensate " ID " --reason stray"), rows[i].status);
         assert_non_null(strstr(printed, "refunds.create"));
+        bool conflict = strstr(rows[i].body, "state-conflict") != NULL;
+        assert_int_equal(strstr(printed, "nothing left to give back") != NULL, conflict);
+        assert_true(!conflict || strstr(printed, "the provider refused") == NULL);
     }
 }
 
@@ -381,6 +393,179 @@ static void help_is_given_where_it_is_asked_for(void **state)
         assert_int_equal(run(lines[i]), IDEM_EXIT_OK);
         assert_int_equal(strncmp(printed, "usage: idem ", 12), 0);
     }
+}
+
+#define LOOKED "the output could not be written; nothing was changed"
+#define ACTED  "the output could not be written; what the service had taken by then is done"
+
+/* Which member a command needs does not matter here: all of them stand in one answer. */
+static void what_is_not_written_is_said(void **state)
+{
+    static const struct {
+        const char *line;
+        const char *words;
+    } rows[] = {
+        { "cases --help", LOOKED },
+        { "cases list --help", LOOKED },
+        { "credential add --help", LOOKED },
+        { "list", LOOKED },
+        { "list --json", LOOKED },
+        { "show " ID, LOOKED },
+        { "show " ID " --json", LOOKED },
+        { "show --payment " ID, LOOKED },
+        { "cases", LOOKED },
+        { "cases show " ID, LOOKED },
+        { "status --json", LOOKED },
+        { "webhook list", LOOKED },
+        { "outbox", LOOKED },
+        { "credential list", LOOKED },
+        { "reconcile --provider p --from 2026-11-29 --to 2026-11-30 --dry-run", LOOKED },
+        { "status --end-restored --reason known", ACTED },
+        { "resolve " ID " --verdict noted --reason seen", ACTED },
+        { "cases resolve " ID " --verdict noted --reason seen", ACTED },
+        { "cases compensate " ID " --reason stray", ACTED },
+        { "erase " ID " --reason asked", ACTED },
+        { "erase --payment " ID " --reason asked", ACTED },
+        { "webhook add --principal shop --to https://shop.example", ACTED },
+        { "webhook rotate " ID " --generation 1", ACTED },
+        { "webhook disable " ID, ACTED },
+        { "webhook enable " ID, ACTED },
+        { "webhook test " ID, ACTED },
+        { "outbox replay --message " OTHER_ID " --webhook " ID, ACTED },
+        { "outbox replay --dead --webhook " ID, ACTED },
+        { "credential add --principal shop", ACTED },
+        { "credential revoke " ID, ACTED },
+    };
+    (void)state;
+    service.status = "200 OK";
+    service.body =
+        "{\"next\":null,\"state\":\"succeeded\",\"effects\":[],\"complete\":true,"
+        "\"operations\":[{\"id\":\"" ID "\"}],\"cases\":[{\"case\":{\"id\":\"" ID
+        "\"}}],"
+        "\"deliveries\":[{\"message\":\"" ID "\"}],\"webhooks\":[{\"id\":\"" ID
+        "\"}],"
+        "\"credentials\":[{\"id\":\"" ID "\"}],\"time_to_truth\":{},\"restored\":false}";
+    for (size_t i = 0; i < IDEM_ARRAY_COUNT(rows); i++) {
+        print_message("# %s\n", rows[i].line);
+        disk_is_full = true;
+        enum idem_exit status = run(rows[i].line);
+        disk_is_full = false;
+        print_message("# %s\n", printed);
+        assert_int_equal(status, IDEM_EXIT_OTHER);
+        const char *words = strstr(printed, rows[i].words);
+        assert_non_null(words);
+        assert_null(strstr(words + 1, "the output could not be written"));
+    }
+}
+
+static void what_may_have_been_done_counts_as_a_change(void **state)
+{
+    static const struct {
+        const char *status;
+        const char *method;
+        bool changed;
+    } rows[] = {
+        { "200 OK", "POST", true },
+        { "200 OK", "GET", false },
+        { "403 Forbidden", "POST", false },
+        { "500 Internal Server Error", "POST", true },
+        { "503 Service Unavailable", "POST", true },
+        { "500 Internal Server Error", "GET", false },
+    };
+    (void)state;
+    service.body = "{}";
+    for (size_t i = 0; i < IDEM_ARRAY_COUNT(rows); i++) {
+        struct idem_session *session = idem_session_create();
+        assert_non_null(session);
+        print_message("# %s %s\n", rows[i].method, rows[i].status);
+        service.status = rows[i].status;
+        (void)idem_session_ask(session, rows[i].method, "/v1/admin/x", IDEM_STR(""));
+        assert_int_equal(session->changed, rows[i].changed);
+        idem_session_destroy(session);
+    }
+}
+
+/* The money has not gone back: that is worse than a disk that is full. */
+static void what_is_not_written_hides_no_other_status(void **state)
+{
+    char text[TEXT_MAX];
+    (void)state;
+    service.status = "200 OK";
+    service.body = text;
+    for (int len = 0; len <= 6000; len += 6000) { /* Kept for a while, and written at once. */
+        (void)snprintf(text, sizeof(text),
+                       "{\"state\":\"failed\",\"endpoint\":\"refunds.create\"%*s}", len, "");
+        disk_is_full = true;
+        enum idem_exit status = run("cases compensate " ID " --reason stray --json");
+        disk_is_full = false;
+        assert_int_equal(status, IDEM_EXIT_REFUSED);
+        assert_non_null(strstr(printed, ACTED));
+        assert_non_null(strstr(printed, "the provider refused"));
+    }
+}
+
+static void a_list_that_is_none_of_ours_ends(void **state)
+{
+    char many[TEXT_MAX] = "{\"next\":null,\"operations\":[{}";
+    static const struct {
+        const char *body;
+        const char *words;
+    } rows[] = {
+        { "{\"operations\":[],\"next\":\"1\"}", "does not come to an end" },
+        { "{\"operations\":[]}", "not one of this version" },
+        { "{\"operations\":[{\"id\":\"" ID "\"}]}", "not one of this version" },
+        { "{\"operations\":[{\"id\":\"" ID "\"}],\"next\":\"\"}", "not one of this version" },
+        { "{\"operations\":{},\"next\":null}", "not one of this version" },
+        { "{\"cases\":[],\"next\":null}", "not one of this version" },
+        { "{\"operations\":[1],\"next\":null}", "not one of this version" },
+    };
+    (void)state;
+    service.status = "200 OK";
+    for (size_t i = 0; i < IDEM_ARRAY_COUNT(rows); i++) {
+        print_message("# %s\n", rows[i].body);
+        service.body = rows[i].body;
+        assert_int_equal(run("list"), IDEM_EXIT_OTHER);
+        assert_non_null(strstr(printed, rows[i].words));
+        assert_true(strlen(service.asked) < 200);
+        assert_int_equal(run("erase --payment " ID " --reason asked"), IDEM_EXIT_OTHER);
+        assert_non_null(strstr(printed, rows[i].words));
+        assert_null(strstr(service.asked, "erase"));
+    }
+    for (int i = 0; i < 200; i++) {
+        (void)strcat(many, ",{}"); /* It fits. */
+    }
+    (void)strcat(many, "]}");
+    service.body = many;
+    assert_int_equal(run("list"), IDEM_EXIT_OTHER);
+    assert_non_null(strstr(printed, "not one of this version"));
+    assert_int_equal(run("list --json"), IDEM_EXIT_OK); /* No table is filled. */
+}
+
+static void an_answer_that_is_none_of_ours_ends_nothing_else(void **state)
+{
+    (void)state;
+    service.status = "200 OK";
+    service.body = "{\"operations\":[],\"time_to_truth\":[]}";
+    assert_int_equal(run("status"), IDEM_EXIT_OTHER);
+    assert_non_null(strstr(printed, "not one of this version"));
+    service.body = "{\"next\":1,\"effect\":[],\"attempts\":[1],\"timeline\":{},\"cases\":\"\"}";
+    assert_int_equal(run("show " ID), IDEM_EXIT_OK);
+}
+
+static void two_formats_are_one_too_many(void **state)
+{
+#define PERIOD "reconcile --provider p --from 2026-11-29 --to 2026-11-30 "
+    static const char *const lines[] = { PERIOD "--json --format csv",
+                                         PERIOD "--format table --json" };
+    (void)state;
+    for (size_t i = 0; i < IDEM_ARRAY_COUNT(lines); i++) {
+        assert_int_equal(run(lines[i]), IDEM_EXIT_USAGE);
+        assert_string_equal(service.asked, "");
+        assert_non_null(strstr(printed, "--json is --format json, and not --format "));
+    }
+    service.status = "200 OK";
+    service.body = "{\"effects\":[],\"complete\":true,\"next\":null}";
+    assert_int_equal(run(PERIOD "--json --format json"), IDEM_EXIT_OK);
 }
 
 static void a_value_is_one_member_of_a_query(void **state)
@@ -441,6 +626,12 @@ int main(void)
         cmocka_unit_test(only_money_that_went_back_is_a_compensation),
         cmocka_unit_test(a_case_is_a_line_with_its_operation),
         cmocka_unit_test(help_is_given_where_it_is_asked_for),
+        cmocka_unit_test(what_is_not_written_is_said),
+        cmocka_unit_test(what_may_have_been_done_counts_as_a_change),
+        cmocka_unit_test(what_is_not_written_hides_no_other_status),
+        cmocka_unit_test(a_list_that_is_none_of_ours_ends),
+        cmocka_unit_test(an_answer_that_is_none_of_ours_ends_nothing_else),
+        cmocka_unit_test(two_formats_are_one_too_many),
         cmocka_unit_test(a_value_is_one_member_of_a_query),
         cmocka_unit_test(a_path_that_is_too_long_is_refused),
         cmocka_unit_test(evidence_goes_into_a_body_as_it_was_said),

@@ -57,7 +57,7 @@ static const char every_setting[] =
     "  request_timeout_ms = 3000; settle_ms = 4000; partial_capture = \"once\";\n"
     "  concurrency = 2; rate_per_s = 30; retry_after_max_s = 40;\n"
     "  breaker = { unknowns = 5; percent = 60; window_s = 70; open_s = 8; probes = 9; };\n"
-    "  reconciliation = { every_s = 86400; lag_s = 11; grace_s = 12; };\n"
+    "  reconciliation = { every_s = 86400; lag_s = 11; grace_s = 12; timeout_s = 13; };\n"
     "  listing = true; capabilities = {\n"
     "    refund = { query = \"none\"; dedup_window_s = 0; dedup_margin_s = 0;\n"
     "               query_lag_ms = 0; };\n"
@@ -108,6 +108,7 @@ static void provider_expect(const struct idem_config_provider *provider)
     assert_int_equal(provider->reconciliation.every_us, 86400 * IDEM_US_PER_SECOND);
     assert_int_equal(provider->reconciliation.lag_us, 11 * IDEM_US_PER_SECOND);
     assert_int_equal(provider->reconciliation.grace_us, 12 * IDEM_US_PER_SECOND);
+    assert_int_equal(provider->reconciliation.timeout_us, 13 * IDEM_US_PER_SECOND);
 
     const struct idem_capability *capability = provider->capability;
     assert_int_equal(capability[IDEM_EFFECT_KIND_CHARGE].dedup_window_us, 60 * IDEM_US_PER_SECOND);

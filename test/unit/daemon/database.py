@@ -62,8 +62,9 @@ class Place(stores.Postgres):
 class Instance(harness.World):
     """One of several services on one place, with the first one's provider."""
 
-    def __init__(self, idem, place, first=None, start=True):
-        super().__init__(idem, {"limits": "store_writers = 2"}, start=False, store=place)
+    def __init__(self, idem, place, first=None, start=True, settings=None):
+        settings = settings or {"limits": "store_writers = 2"}
+        super().__init__(idem, settings, start=False, store=place)
         if first is None:
             self.start_sandbox()
         else:
@@ -87,8 +88,8 @@ class Instance(harness.World):
 
 
 @contextlib.contextmanager
-def instance(idem, place, first=None, start=True):
-    one = Instance(idem, place, first, start)
+def instance(idem, place, first=None, start=True, settings=None):
+    one = Instance(idem, place, first, start, settings)
     try:
         yield one
     except BaseException:
@@ -516,8 +517,114 @@ def place_try(one):
     return not one.alive()
 
 
-# ---- other commands ----
+SHORT = {
+    "limits": "store_writers = 2",
+    "stop_grace_ms": "5000; instance_silence_ms = 4000; store_wait_ms = 2000",
+}
 
+
+def signs(place, count=2):
+    """Returns once the instance has said so often that it lives."""
+    seen = set()
+    sql = "SELECT seen_us FROM instances WHERE ended_us = 0"
+    postgres.wait_until(
+        lambda: seen.add(place.rows(sql)[-1][0]) or len(seen) > count, "it says that it lives"
+    )
+
+
+def test_an_older_copy_in_its_place_ends_the_service(idem):
+    """A copy that was made while it served: exit 5, and no start goes on but with --restored."""
+    with new_place() as place, instance(idem, place, settings=SHORT) as one:
+        assert one.pay("k1", "o1").status == 201
+        old = place.rows("SELECT max(seen_us) FROM instances")[0][0]
+        signs(place)
+        # What was put back while the connections last, as pg_restore --clean does.
+        place.change(("UPDATE instances SET seen_us = ?", old))
+        assert one.service.wait(30) == 5
+        assert "an older copy" in one.event("store-broken")[0]["error"], one.log_text()
+        one.service = None
+        refused(one, 4, "older copy", "--restored")
+
+        place.change(("DELETE FROM meta WHERE key = 'older_copy'",))
+        one.start()
+        one.wait_until(lambda: one.ready() == 200, "it is ready")
+        dump = place.home / "idem.dump"
+        subprocess.run(
+            [f"{server().programs}/pg_dump", "--format=custom", "--schema=idem",
+             f"--file={dump}", place.address()], check=True, timeout=60,
+        )
+        assert one.pay("k2", "o2").status == 201
+        signs(place)
+        place.say(f"ALTER DATABASE {place.name} ALLOW_CONNECTIONS false")
+        place.say("SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity"
+                  f" WHERE datname = '{place.name}'")
+        place.say(f"CREATE DATABASE {place.name}_copy")
+        subprocess.run(
+            [f"{server().programs}/pg_restore", "--exit-on-error", "--dbname",
+             server().url(f"{place.name}_copy"), str(dump)], check=True, timeout=60,
+        )
+        place.say(f"ALTER DATABASE {place.name} RENAME TO {place.name}_away")
+        place.say(f"ALTER DATABASE {place.name}_copy RENAME TO {place.name}")
+        one.wait_until(lambda: place_try(one), "somebody asks it")
+        assert one.service.wait(30) == 5
+        assert "an older copy" in one.event("store-broken")[-1]["error"], one.log_text()
+        one.service = None
+        refused(one, 4, "older copy", "--restored")
+        one.start(arguments=["--restored"])
+        assert one.pay("k1", "o1").header("Idempotent-Replayed") == "true"
+        assert one.pay("k2", "o2").status == 503  # It is not known here any more.
+        assert executions(one) == {"o1": 1, "o2": 1}, one.ledger()
+        assert one.stop() == 0
+        one.start()
+
+
+def test_settings_that_change_under_it_are_noticed(idem):
+    """fsync off in a server that is served: nothing is written on old connections; then it is."""
+    with new_place() as place, instance(idem, place, settings=SHORT) as one:
+        assert one.pay("k1", "o1").status == 201
+        server().set(fsync="off")
+        try:
+            one.wait_event("store-silent")
+            assert "fsync = off" in one.event("store-silent")[0]["error"], one.log_text()
+            one.wait_until(lambda: one.ready() == 503, "it is not ready")
+            reply = one.pay("k2", "o2")
+            assert reply.status == 503, reply
+        finally:
+            server().set(fsync="on")
+        one.wait_event("store-answers")
+        pay_until(one, "k2", "o2")
+        assert executions(one) == {"o1": 1, "o2": 1}, one.ledger()
+
+
+def test_standbys_that_are_named_no_more_are_missed(idem):
+    """Names emptied while it is served: it goes on, and says that there is one copy only."""
+
+    def metrics(one):
+        lines = one.get("/metrics", bearer=harness.OPERATOR_BEARER).body.decode().splitlines()
+        names = ("idem_store_standbys ", "idem_store_standbys_gone ")
+        return [int(line.split()[1]) for name in names for line in lines if line.startswith(name)]
+
+    pair = postgres.Pair()
+    try:
+        with new_place(pair.primary) as place, instance(idem, place, settings=SHORT) as one:
+            assert one.pay("k1", "o1").status == 201
+            one.wait_until(lambda: metrics(one) == [1, 0], "standbys answer")
+            names = pair.primary.settings["synchronous_standby_names"]
+            pair.primary.set(synchronous_standby_names="")
+            one.wait_event("standbys-gone")
+            one.wait_until(lambda: metrics(one) == [0, 1], "it is told")
+            assert one.pay("k2", "o2").status == 201 and one.ready() == 200
+            pair.primary.set(synchronous_standby_names=names)
+            one.wait_event("standbys-back")
+            one.wait_until(lambda: metrics(one) == [1, 0], "it is over")
+            levels = [each["level"] for name in ("gone", "back") for each in
+                      one.event(f"standbys-{name}")]
+            assert levels == ["error", "info"], one.log_text()
+    finally:
+        pair.close()
+
+
+# ---- other commands ----
 
 def test_migrate_takes_a_database_and_no_password(idem):
     """`idem migrate` by URL or configuration: nothing to do, or refused without a password."""

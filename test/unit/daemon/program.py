@@ -290,6 +290,15 @@ class Program(unittest.TestCase):
         caller.join(DEADLINE)
         self.assertEqual(answers, [(202, "false")])
 
+    def test_what_is_not_written_is_said_once_whenever_it_is_seen(self):
+        for buffered in ("-o0", "-oL", "-o4096"):  # The first two: when it is printed.
+            for word in ("version", "help"):
+                with open("/dev/full", "wb") as full:
+                    done = subprocess.run(["stdbuf", buffered, IDEM, word], stdout=full,
+                                          stderr=subprocess.PIPE, timeout=DEADLINE, check=False)
+                self.assertEqual(done.returncode, 1, done)
+                self.assertEqual(done.stderr.count(b"the output could not be written"), 1, done)
+
     def ledger(self, bank):
         with urllib.request.urlopen(f"http://127.0.0.1:{bank.port}/ledger", timeout=5) as answer:
             return json.load(answer)

@@ -145,6 +145,17 @@ static void nothing_is_read_while_something_may_still_arrive(void **state)
     assert_false(stats().restored);
 }
 
+/* A server's clock may be the later one: what was sent before the start happened before that. */
+static void a_clock_that_is_behind_the_stores_hides_nothing(void **state)
+{
+    (void)state;
+    process_start();
+    harness.store->opened_us = idem_clock_wall_us(&harness.clock) + IDEM_US_PER_DAY;
+    process_start_restore();
+    process_pass(longest_way_us());
+    assert_int_equal(harness.listed_to_us, harness.store->opened_us + longest_way_us() + MARGIN);
+}
+
 static void the_listing_is_read_from_before_the_newest_record(void **state)
 {
     (void)state;
@@ -555,6 +566,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         ON_MEMORY(a_store_that_was_not_restored_asks_nothing),
         ON_MEMORY(nothing_is_read_while_something_may_still_arrive),
+        ON_MEMORY(a_clock_that_is_behind_the_stores_hides_nothing),
         ON_SQLITE(the_listing_is_read_from_before_the_newest_record),
         ON_MEMORY(every_page_is_read_and_the_mode_ends),
         ON_SQLITE(every_page_is_read_and_the_mode_ends),
