@@ -7,13 +7,18 @@
 #include <stdio.h>
 #include <stdio_ext.h>
 
+void idem_output_forget(void)
+{
+    __fpurge(stdout);
+    clearerr(stdout);
+}
+
 enum idem_exit idem_output_end(enum idem_exit status, const char *rest)
 {
     if (fflush(stdout) == 0 && ferror(stdout) == 0) {
         return status;
     }
     (void)fprintf(stderr, "idem: the output could not be written; %s\n", rest);
-    __fpurge(stdout);
-    clearerr(stdout);
+    idem_output_forget();
     return status == IDEM_EXIT_OK ? IDEM_EXIT_OTHER : status;
 }

@@ -12,4 +12,7 @@
  */
 enum idem_exit idem_output_end(enum idem_exit status, const char *rest);
 
+/* Somebody has said already that it could not be written: forgets what is left of it. */
+void idem_output_forget(void);
+
 #endif /* IDEM_CLI_OUTPUT_H */

@@ -12,6 +12,7 @@
 #include "base/bug.h"
 #include "base/clock.h"
 #include "base/date.h"
+#include "cli/output.h"
 #include "cli/send_internal.h"
 #include "cli/table.h"
 
@@ -129,6 +130,7 @@ static enum idem_exit walk_run(struct walk *walk)
     }
     if (!walk->printed || fflush(stdout) != 0) {
         idem_send_say("The list could not be written to standard output");
+        idem_output_forget();
         return IDEM_EXIT_OTHER;
     }
     return IDEM_EXIT_OK;

@@ -14,6 +14,7 @@
 #include "base/bug.h"
 #include "base/crash.h"
 #include "base/json.h"
+#include "cli/output.h"
 #include "cli/send_internal.h"
 #include "cli/table.h"
 
@@ -253,6 +254,7 @@ enum idem_exit idem_send_verdict_print(const struct idem_send_options *options,
             "%s: The answer could not be written to standard output. The same command "
             "shows it again.",
             idem_client_name(intent));
+        idem_output_forget();
     }
     return printed || status != IDEM_EXIT_OK ? status : IDEM_EXIT_OTHER;
 }

@@ -615,6 +615,7 @@ def test_full_output(world):
         )
     assert process.returncode == JOURNAL, process
     assert "Done" in process.stderr and "nothing was sent" not in process.stderr.lower(), process
+    assert process.stderr.count("could not be written") == 1, process
     expect(world.send_payment("n", payment("o")), DONE, "done")
     assert executions(world, "o") == 1
 
