@@ -21,7 +21,7 @@
 #define DIALECT_MAX  32
 
 /* Between two parts: who waits for the lock looks for it every 100 ms at the latest. */
-#define PART_PAUSE_NS (10 * 1000 * 1000)
+#define PART_PAUSE_NS 10000000L
 
 static enum idem_client_err run(struct idem_client_journal *journal,
                                 enum idem_client_statement which,

@@ -7,7 +7,8 @@
  *      \--failed--> FAILED                               PARTIALLY_REFUNDED --> REFUNDED
  *
  *   what the provider takes back by itself: AUTHORIZED --expired--> EXPIRED; a capture or a refund
- *   that is reversed lowers its sum, and the state follows back.
+ *   that is reversed lowers its sum, and the state follows back. Where nothing is left of it, it is
+ *   EXPIRED: only whoever cancels frees the order number.
  *
  * After every change the state of a live payment is computed from its sums by state_from_sums(), so
  * that sums and state cannot disagree. A reservation (pending sums, canceling) is taken before the
@@ -260,6 +261,9 @@ bool idem_payment_capture_reversed(struct idem_payment *payment, int64_t amount_
         payment->released_minor += amount_minor; /* The authorization was given back. */
     }
     payment->state = state_from_sums(payment);
+    if (payment->state == IDEM_PAYMENT_CANCELED) { /* Nobody has cancelled it. */
+        payment->state = IDEM_PAYMENT_EXPIRED;
+    }
     idem_payment_check(payment);
     return true;
 }

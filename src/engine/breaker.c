@@ -90,7 +90,7 @@ bool idem_breaker_go(struct idem_breaker *breaker, int64_t now_us)
         return false;
     }
     breaker->probes += 1;
-    breaker->tried_us = now_us;
+    idem_breaker_held(breaker, now_us);
     return true;
 }
 
@@ -98,7 +98,12 @@ void idem_breaker_probe_over(struct idem_breaker *breaker, int64_t now_us)
 {
     IDEM_ASSERT(breaker->probes > 0);
     breaker->probes -= 1;
-    breaker->tried_us = now_us;
+    idem_breaker_held(breaker, now_us);
+}
+
+void idem_breaker_held(struct idem_breaker *breaker, int64_t until_us)
+{
+    breaker->tried_us = until_us > breaker->tried_us ? until_us : breaker->tried_us;
 }
 
 /* The part of the window that is now; those that have left it begin anew. */

@@ -56,6 +56,9 @@ bool idem_breaker_lets(struct idem_breaker *breaker, int64_t now_us);
 bool idem_breaker_go(struct idem_breaker *breaker, int64_t now_us);
 void idem_breaker_probe_over(struct idem_breaker *breaker, int64_t now_us);
 
+/* Nobody goes there before `until_us`, by the provider's wish: that is no quiet. */
+void idem_breaker_held(struct idem_breaker *breaker, int64_t until_us);
+
 /* A send that left at `left_us` has ended: with an answer, or its outcome is not known. */
 void idem_breaker_heard(struct idem_breaker *breaker,
                         bool unknown,

@@ -214,6 +214,7 @@ static void pause_as_wished(struct idem_budget *budget,
     int64_t until_us = now_us + (pause_us < max_us ? pause_us : max_us);
     budget->paused_until_us =
         until_us > budget->paused_until_us ? until_us : budget->paused_until_us;
+    idem_breaker_held(&budget->breaker, budget->paused_until_us);
 }
 
 void idem_budgets_over(struct idem_budgets *budgets,

@@ -358,6 +358,7 @@ def resume_all(callers):
         thread.start()
     for thread in threads:
         thread.join()
+    assert len(left) == len(callers), "a caller's run broke"
     return sum(left)
 
 

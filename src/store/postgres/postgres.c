@@ -179,17 +179,20 @@ static void *reader_main(void *argument)
 static bool server_look(struct idem_postgres *postgres)
 {
     bool has_standbys = false;
+    enum idem_rows_step step = IDEM_ROWS_OK;
     struct idem_postgres_wire *keeper = &postgres->keeper;
-    if (keeper->handle == NULL &&
-        idem_postgres_session_begin(keeper, &postgres->settings) != IDEM_ROWS_OK) {
-        return false;
+    keeper->refused = false;
+    if (keeper->handle == NULL) {
+        step = idem_postgres_session_begin(keeper, &postgres->settings);
     }
-    if (idem_postgres_session_look(keeper, &has_standbys) != IDEM_ROWS_OK) {
-        atomic_store(&postgres->refused, keeper->handle != NULL);
+    if (step == IDEM_ROWS_OK) {
+        step = idem_postgres_session_look(keeper, &has_standbys);
+    }
+    atomic_store(&postgres->refused, keeper->refused);
+    if (step != IDEM_ROWS_OK) {
         idem_postgres_wire_close(keeper);
         return false;
     }
-    atomic_store(&postgres->refused, false);
     if (atomic_exchange(&postgres->standbys, has_standbys) != has_standbys) {
         atomic_store(&postgres->standbys_gone, !has_standbys);
         wake(postgres);
@@ -207,42 +210,44 @@ static struct idem_postgres_instance instance_of(const struct idem_postgres *pos
 }
 
 /*
- * A sign that an older copy, or another database, does not have. The latest one is kept only once a
+ * Signs only grow, whatever the server's clock does, and none is written where the latest is not
+ * known: an older copy, or another database, stays what it is. A sign is kept here only once a
  * commit behind it was answered for by whoever answers for all others: then it is as safe as they.
  */
-static void sign_check(struct idem_postgres *postgres, const PGresult *result, int64_t signed_us)
+static bool sign_take(struct idem_postgres *postgres, const PGresult *result)
 {
     const struct idem_postgres_instance instance = instance_of(postgres);
-    struct idem_error why = { .text = "" };
-    bool is_known = PQntuples(result) == 1;
-    if (is_known && idem_postgres_number(result, 0, 0) >= signed_us) {
-        atomic_store(&postgres->signed_us, idem_postgres_number(result, 0, 1));
-        return;
+    if (PQntuples(result) == 1) {
+        atomic_store(&postgres->signed_us, idem_postgres_number(result, 0, 0));
+        return true;
     }
-    (void)snprintf(why.text, sizeof(why.text), "%s",
-                   is_known ? IDEM_POSTGRES_OLDER : IDEM_POSTGRES_OTHER);
-    idem_postgres_copy_mark(&postgres->keeper, &instance);
-    broken_note(postgres, &why);
-    wake(postgres);
+    if (idem_postgres_instance_check(&postgres->keeper, &instance) == IDEM_ROWS_DAMAGED) {
+        broken_note(postgres, &postgres->keeper.error);
+        wake(postgres);
+    }
+    return false;
 }
 
-/* `column`: seen, or ended. */
-static bool sign_try(struct idem_postgres *postgres, const char *column)
+#define SERVER_US "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+#define SEEN      "seen_us = greatest(" SERVER_US ", i.seen_us + 1)"
+#define ENDED     "ended_us = " SERVER_US
+
+/* `what`: SEEN or ENDED. */
+static bool sign_try(struct idem_postgres *postgres, const char *what)
 {
     char sql[512];
     PGresult *result = NULL;
     struct idem_postgres_wire *keeper = &postgres->keeper;
     (void)snprintf(sql, sizeof(sql),
-                   "UPDATE idem.instances i SET %s = (extract(epoch FROM clock_timestamp())"
-                   " * 1000000)::bigint FROM idem.instances former, idem.meta m"
-                   " WHERE i.id = %lld AND former.id = i.id"
-                   " AND m.key = 'created_us' AND m.value = '%lld'"
-                   " RETURNING former.seen_us, i.seen_us",
-                   column, (long long)postgres->base.incarnation, (long long)postgres->created_us);
+                   "UPDATE idem.instances i SET %s FROM idem.meta m WHERE i.id = %lld"
+                   " AND i.seen_us >= %lld AND m.key = 'created_us' AND m.value = '%lld'"
+                   " AND NOT EXISTS (SELECT 1 FROM idem.meta WHERE key = '" IDEM_POSTGRES_META_OLDER
+                   "') RETURNING i.seen_us",
+                   what, (long long)postgres->base.incarnation,
+                   (long long)atomic_load(&postgres->signed_us), (long long)postgres->created_us);
     if (!server_look(postgres)) {
         return false;
     }
-    int64_t signed_us = atomic_exchange(&postgres->signed_us, 0); /* Nobody knows which, now. */
     keeper->warned = false;
     /* The sign is there at once, also while commits hang: who waits for a standby is not dead. */
     idem_postgres_wire_say(keeper, "BEGIN", NULL);
@@ -251,22 +256,19 @@ static bool sign_try(struct idem_postgres *postgres, const char *column)
     idem_postgres_wire_say(keeper, "COMMIT", NULL);
     idem_postgres_wire_say(keeper, IDEM_POSTGRES_PROOF, NULL);
     bool taken = idem_postgres_wire_round(keeper) == IDEM_POSTGRES_END_OK && !keeper->warned;
-    atomic_store(&postgres->signed_us, signed_us);
-    if (taken) {
-        sign_check(postgres, result, signed_us);
-    }
+    taken = taken && sign_take(postgres, result);
     PQclear(result); /* Accepts NULL. */
     return taken;
 }
 
 /*
- * Says `column` of this instance. False: keeper.error says why not. A connection that was cut
+ * Says `what` of this instance. False: keeper.error says why not. A connection that was cut
  * meanwhile says nothing about the server: one more is made.
  */
-static bool sign_give(struct idem_postgres *postgres, const char *column)
+static bool sign_give(struct idem_postgres *postgres, const char *what)
 {
     bool was_connected = postgres->keeper.handle != NULL;
-    return sign_try(postgres, column) || (was_connected && sign_try(postgres, column));
+    return sign_try(postgres, what) || (was_connected && sign_try(postgres, what));
 }
 
 /* What the engine's thread may tell. */
@@ -309,9 +311,9 @@ static void *keeper_main(void *argument)
 {
     struct idem_postgres *postgres = argument;
     while (keeper_wait(postgres)) {
-        silence_note(postgres, !sign_give(postgres, "seen_us"));
+        silence_note(postgres, !sign_give(postgres, SEEN));
     }
-    (void)sign_give(postgres, "ended_us"); /* Otherwise its silence says it. */
+    (void)sign_give(postgres, ENDED); /* Otherwise its silence says it. */
     return NULL;
 }
 

@@ -87,7 +87,7 @@ struct idem_postgres_ahead {
 struct idem_postgres_instance {
     int64_t id; /* 0: it is not asked for. */
     int64_t created_us;
-    /* Its last sign of life that is as safe as whatever was acknowledged; 0: not known now. */
+    /* Its last sign of life that is as safe as whatever was acknowledged; 0: there is none yet. */
     const _Atomic int64_t *signed_us;
 };
 
@@ -148,12 +148,14 @@ enum idem_rows_step idem_postgres_session_look(struct idem_postgres_wire *wire,
                                                bool *ret_has_standbys);
 
 /*
- * What is here is not what `instance` opened. If it is a copy of the same store, from before or
- * behind that opening, no start may go on with it unasked: it is written down there, if that can
- * be.
+ * Whether the store here is the one that was opened. DAMAGED: an older copy that was put back, or
+ * another database behind the same name, does not know `instance`, or not its latest sign of life;
+ * or another instance has found that out and written it down. What is remembered of the former one
+ * would be wrong here. Then wire->error says which, and a copy is marked, so that no start goes on
+ * with it unasked.
  */
-void idem_postgres_copy_mark(struct idem_postgres_wire *wire,
-                             const struct idem_postgres_instance *instance);
+enum idem_rows_step idem_postgres_instance_check(struct idem_postgres_wire *wire,
+                                                 const struct idem_postgres_instance *instance);
 
 /* What the store knows of itself once it was opened. */
 struct idem_postgres_opening {

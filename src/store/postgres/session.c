@@ -153,11 +153,14 @@ static enum idem_rows_step server_look(struct idem_postgres_wire *wire,
                                        bool *ret_has_standbys)
 {
     PGresult *said = NULL;
+    wire->refused = false;
     idem_postgres_wire_say(wire, question, &said);
     if (idem_postgres_wire_round(wire) != IDEM_POSTGRES_END_OK) {
+        PQclear(said); /* Accepts NULL. */
         return IDEM_ROWS_DOWN;
     }
     enum idem_rows_step step = server_check(wire, said, ret_level);
+    wire->refused = step != IDEM_ROWS_OK;
     *ret_has_standbys = !says(said, SAID_STANDBYS, "");
     PQclear(said);
     return step;
@@ -196,53 +199,48 @@ enum idem_rows_step idem_postgres_session_begin(struct idem_postgres_wire *wire,
     return step;
 }
 
-void idem_postgres_copy_mark(struct idem_postgres_wire *wire,
-                             const struct idem_postgres_instance *instance)
+/* Not where the store was put back properly since: there, this instance is what is out of date. */
+static void copy_mark(struct idem_postgres_wire *wire,
+                      const struct idem_postgres_instance *instance,
+                      int64_t signed_us)
 {
-    char sql[256];
-    const struct idem_error why = wire->error;
+    char sql[512];
     (void)snprintf(sql, sizeof(sql),
                    "INSERT INTO idem.meta (key, value) SELECT '" IDEM_POSTGRES_META_OLDER
-                   "', '%lld'"
-                   " FROM idem.meta WHERE key = 'created_us' AND value = '%lld'"
-                   " ON CONFLICT (key) DO NOTHING",
-                   (long long)instance->id, (long long)instance->created_us);
+                   "', '%lld' FROM idem.meta WHERE key = 'created_us' AND value = '%lld'"
+                   " AND NOT EXISTS (SELECT 1 FROM idem.meta WHERE key = '" IDEM_META_RESTORED_AT
+                   "' AND value::bigint > %lld) ON CONFLICT (key) DO NOTHING",
+                   (long long)instance->id, (long long)instance->created_us, (long long)signed_us);
     idem_postgres_wire_say(wire, sql, NULL);
     (void)idem_postgres_wire_round(wire); /* Another database may have no such table. */
-    wire->error = why;
 }
 
-/*
- * Whether the store here is the one that was opened: an older copy that was put back, or another
- * database behind the same name, does not know this instance, or not its latest sign of life. What
- * is remembered of the former one would be wrong here.
- */
-static enum idem_rows_step instance_check(struct idem_postgres_wire *wire,
-                                          struct idem_postgres_instance instance)
+enum idem_rows_step idem_postgres_instance_check(struct idem_postgres_wire *wire,
+                                                 const struct idem_postgres_instance *instance)
 {
-    char sql[192];
+    char sql[384];
     PGresult *result = NULL;
-    int64_t signed_us = atomic_load(instance.signed_us);
+    int64_t signed_us = atomic_load(instance->signed_us);
     (void)snprintf(sql, sizeof(sql),
-                   "SELECT i.seen_us FROM idem.instances i, idem.meta m WHERE i.id = %lld"
-                   " AND m.key = 'created_us' AND m.value = '%lld'",
-                   (long long)instance.id, (long long)instance.created_us);
+                   "SELECT i.seen_us < %lld OR EXISTS (SELECT 1 FROM idem.meta"
+                   " WHERE key = '" IDEM_POSTGRES_META_OLDER
+                   "') FROM idem.instances i, idem.meta m"
+                   " WHERE i.id = %lld AND m.key = 'created_us' AND m.value = '%lld'",
+                   (long long)signed_us, (long long)instance->id, (long long)instance->created_us);
     idem_postgres_wire_say(wire, sql, &result);
     enum idem_postgres_end end = idem_postgres_wire_round(wire);
-    bool known = end == IDEM_POSTGRES_END_OK && PQntuples(result) == 1;
     bool no_table = end == IDEM_POSTGRES_END_ERROR && strcmp(wire->state, "42P01") == 0;
-    bool is_older = known && idem_postgres_number(result, 0, 0) < signed_us;
+    bool is_known = end == IDEM_POSTGRES_END_OK && PQntuples(result) == 1;
+    bool is_older = is_known && idem_postgres_number(result, 0, 0) != 0;
     PQclear(result); /* Accepts NULL. */
-    if (known && !is_older) {
+    if (is_known && !is_older) {
         return IDEM_ROWS_OK;
     }
-    if (is_older) { /* Unless a sign was given just now, by a clock that was set back. */
-        bool is_same = atomic_load(instance.signed_us) == signed_us;
-        return is_same ? refuse(wire, IDEM_ROWS_DAMAGED, IDEM_POSTGRES_OLDER) : IDEM_ROWS_DOWN;
+    if (end != IDEM_POSTGRES_END_OK && !no_table) {
+        return IDEM_ROWS_DOWN;
     }
-    return end != IDEM_POSTGRES_END_OK && !no_table
-               ? IDEM_ROWS_DOWN
-               : refuse(wire, IDEM_ROWS_DAMAGED, IDEM_POSTGRES_OTHER);
+    copy_mark(wire, instance, signed_us);
+    return refuse(wire, IDEM_ROWS_DAMAGED, is_older ? IDEM_POSTGRES_OLDER : IDEM_POSTGRES_OTHER);
 }
 
 static enum idem_rows_step session_open(struct idem_postgres_connection *connection)
@@ -250,12 +248,9 @@ static enum idem_rows_step session_open(struct idem_postgres_connection *connect
     struct idem_postgres_wire *wire = &connection->wire;
     enum idem_rows_step step = idem_postgres_session_begin(wire, connection->settings);
     if (step == IDEM_ROWS_OK && connection->instance.id != 0) {
-        step = instance_check(wire, connection->instance);
-        connection->is_other = step == IDEM_ROWS_DAMAGED;
+        step = idem_postgres_instance_check(wire, &connection->instance);
     }
-    if (connection->is_other) {
-        idem_postgres_copy_mark(wire, &connection->instance);
-    }
+    connection->is_other = step == IDEM_ROWS_DAMAGED;
     if (step != IDEM_ROWS_OK) {
         idem_postgres_wire_close(wire);
     }

@@ -96,12 +96,15 @@ static_assert(IDEM_ROWS_SWEEP_MAX == 256, "SWEEP_INBOX, SWEEP_MESSAGES");
     " WHERE n.row <= $1 / " IDEM_POSTGRES_FAN_OUT whose                                   \
     " ORDER BY n.row DESC, k.row DESC LIMIT 17)"
 #define NEWEST_POSTS " ORDER BY d.message_row DESC, d.row DESC LIMIT 17"
-/* So many that a batch can wait for them. What somebody has in hand is left for the next time. */
-#define DROP(whom, when)                                                             \
-    "WITH held AS (SELECT webhook_row, message_row FROM idem.deliveries WHERE " whom \
-    " LIMIT 4096 FOR UPDATE SKIP LOCKED) UPDATE idem.deliveries d"                   \
-    " SET state = 3, due_us = 0, finished_us = " when                                \
-    ", version = version + 1 FROM held"                                              \
+/*
+ * So many that a batch can wait for them, the newest first: nothing is left that waits behind what
+ * is gone. What somebody has in hand is left for the next time.
+ */
+#define DROP(whom, when)                                                                     \
+    "WITH held AS (SELECT webhook_row, message_row FROM idem.deliveries WHERE " whom         \
+    " ORDER BY message_row DESC LIMIT 4096 FOR UPDATE SKIP LOCKED) UPDATE idem.deliveries d" \
+    " SET state = 3, due_us = 0, finished_us = " when                                        \
+    ", version = version + 1 FROM held"                                                      \
     " WHERE d.webhook_row = held.webhook_row AND d.message_row = held.message_row"
 /*
  * When the first of a payment's deliveries to a webhook is put off, those behind it are put off as

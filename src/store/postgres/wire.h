@@ -58,6 +58,7 @@ struct idem_postgres_wire {
     int64_t wait_us;        /* The longest wait for the next word; for all hosts together. */
     size_t host;            /* Which of the URL's answered last. */
     bool warned;            /* The server sent a WARNING since this was last cleared. */
+    bool refused;           /* When it was last asked what it is, it was not what it must be. */
     char
         state[IDEM_POSTGRES_STATE_LEN + 1]; /* Of the last END_ERROR; of GONE if the server said. */
     struct idem_error error;                /* What was said last, for a person. */

@@ -205,6 +205,20 @@ static void the_rest_of_an_authorization_expires(void **state)
     assert_int_equal(scene_payment(&scene, "p")->released_minor, 4000);
 }
 
+/* All of it, and nobody has cancelled it: its order number stays with it. */
+static void a_capture_and_its_rest_that_are_taken_back_are_expired(void **state)
+{
+    (void)state;
+    scene_paid(&scene, "p", "dedup", IDEM_CAPTURE_MANUAL);
+    (void)act("one", IDEM_ENDPOINT_PAYMENTS_CAPTURE, "60.00");
+    (void)sent("one", IDEM_OUTCOME_SUCCESS);
+    (void)called("p", IDEM_OUTCOME_REVERSED);
+    (void)called("one", IDEM_OUTCOME_REVERSED);
+    assert_int_equal(scene_payment(&scene, "p")->state, IDEM_PAYMENT_EXPIRED);
+    assert_int_equal(scene_payment(&scene, "p")->captured_minor, 0);
+    assert_int_equal(scene_payment(&scene, "p")->released_minor, 10000);
+}
+
 static void a_cancel_cannot_be_taken_back(void **state)
 {
     (void)state;
@@ -428,6 +442,7 @@ int main(void)
         SCENE_TEST(an_authorization_that_was_cancelled_and_expires_is_no_case),
         SCENE_TEST(a_capture_that_is_taken_back_leaves_the_rest_as_it_was),
         SCENE_TEST(the_rest_of_an_authorization_expires),
+        SCENE_TEST(a_capture_and_its_rest_that_are_taken_back_are_expired),
         SCENE_TEST(a_cancel_cannot_be_taken_back),
         SCENE_TEST(a_refund_that_the_provider_took_back_twice_is_back_once),
         SCENE_TEST(what_failed_and_is_in_no_sum_lowers_none),

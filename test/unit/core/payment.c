@@ -428,7 +428,7 @@ static void a_capture_taken_back_from_what_was_given_back_is_not_captured_again(
     assert_int_equal(idem_payment_reserve_cancel(&payment, IDEM_PARTIAL_MANY), IDEM_REFUSAL_NONE);
     idem_payment_canceled(&payment);
     assert_true(idem_payment_capture_reversed(&payment, 4000));
-    assert_int_equal(payment.state, IDEM_PAYMENT_CANCELED);
+    assert_int_equal(payment.state, IDEM_PAYMENT_EXPIRED);
     assert_int_equal(idem_payment_capturable(&payment), 0);
     assert_int_equal(idem_payment_reserve_capture(&payment, 1, IDEM_PARTIAL_MANY),
                      IDEM_REFUSAL_STATE);

@@ -31,6 +31,7 @@ enum word {
     HELD_BACK, /* None is let through. */
     ASKED,     /* One would be let through, and does not go. */
     PROBE_BACK,
+    HELD, /* By the provider's wish, until 700 s. */
 };
 
 struct step {
@@ -64,6 +65,9 @@ static void step_take(struct idem_breaker *breaker, const struct step *step, int
         return;
     case PROBE_BACK:
         idem_breaker_probe_over(breaker, now_us);
+        return;
+    case HELD:
+        idem_breaker_held(breaker, 700 * IDEM_US_PER_SECOND);
         return;
     }
 }
@@ -176,6 +180,13 @@ static void half_open_without_a_probe_for_a_window_it_closes(void **state)
         { 561, ASKED, 1, IDEM_BREAKER_CLOSED },
     };
     RUN(once, 1);
+    static const struct step held[] = {
+        { 2, SILENCE, 3, IDEM_BREAKER_OPEN },      { 50, PROBE, 1, IDEM_BREAKER_HALF_OPEN },
+        { 51, HELD, 1, IDEM_BREAKER_HALF_OPEN },   { 51, PROBE_BACK, 1, IDEM_BREAKER_HALF_OPEN },
+        { 759, ASKED, 1, IDEM_BREAKER_HALF_OPEN }, /* Nobody could go for so long. */
+        { 760, ASKED, 1, IDEM_BREAKER_CLOSED },
+    };
+    RUN(held, 1);
 }
 
 static void what_left_before_says_nothing(void **state)

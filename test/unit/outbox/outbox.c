@@ -733,7 +733,7 @@ static void much_that_is_old_is_forgotten_part_by_part_without_a_rest(void **sta
     assert_true(scene_delivery(hook, IDEM_ROWS_SWEEP_MAX).row > 0);
     assert_true(idem_outbox_wake_us(scene.outbox) < harness.mono_us + SECOND / 10);
     scene_pass(SECOND / 10);
-    assert_true(scene_delivery(hook, 2 * IDEM_ROWS_SWEEP_MAX).row > 0);
+    assert_true(scene_delivery(hook, (size_t)2 * IDEM_ROWS_SWEEP_MAX).row > 0);
     scene_pass(SECOND / 10);
     assert_int_equal(scene_delivery(hook, COUNT - 1).row, 0);
     uint64_t batches = idem_engine_stats(harness.engine)->batches;
