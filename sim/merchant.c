@@ -244,6 +244,9 @@ static enum idem_err port_submit(struct idem_post_port *base, struct idem_post_c
 {
     struct sim_post_port *port = port_of(base);
     struct sim_world *world = port->instance->world;
+    if (idem_clock_mono_us(&port->instance->clock.base) > call->not_after_us) {
+        return IDEM_E_LIMIT; /* Not one byte leaves so late. */
+    }
     sim_audit_post(&world->auditor, call);
     if (port->dead || sim_fault(&world->faults, SIM_FAULT_POST_NO_ROOM)) {
         return IDEM_E_LIMIT;
