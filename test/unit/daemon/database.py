@@ -578,6 +578,35 @@ def test_an_older_copy_in_its_place_ends_the_service(idem):
         one.start()
 
 
+def test_an_older_copy_is_told_apart_by_no_clock_and_only_where_it_is_one(idem):
+    """A sign from the future is only gone beyond; a copy that was put back since is not marked."""
+    with new_place() as place, instance(idem, place, settings=SHORT) as one:
+        ahead = place.rows("SELECT max(seen_us) FROM instances")[0][0] + 3600 * 10**6
+        place.change(("UPDATE instances SET seen_us = ?", ahead))  # The server's clock went back.
+        signs(place)
+        assert place.rows("SELECT max(seen_us) FROM instances")[0][0] > ahead
+        assert one.pay("k1", "o1").status == 201
+
+        # Somebody else has put a copy back, and this one was forgotten.
+        place.change(
+            ("INSERT INTO meta (key, value) VALUES ('restored_at_us', ?)", str(ahead + 10**9)),
+            ("UPDATE instances SET seen_us = ?", 1),
+        )
+        assert one.service.wait(30) == 5
+        assert "an older copy" in one.event("store-broken")[0]["error"], one.log_text()
+        assert place.rows("SELECT count(*) FROM meta WHERE key = 'older_copy'")[0][0] == 0
+        assert place.rows("SELECT max(seen_us) FROM instances")[0][0] == 1  # As it was found.
+        one.service = None
+
+        place.change(("UPDATE instances SET seen_us = ?", ahead))
+        one.start()
+        one.wait_until(lambda: one.ready() == 200, "it is ready")
+        place.change(("INSERT INTO meta (key, value) VALUES ('older_copy', ?)", "1"))
+        assert one.service.wait(30) == 5  # Another one has found that out.
+        one.service = None
+        refused(one, 4, "older copy", "--restored")
+
+
 def test_settings_that_change_under_it_are_noticed(idem):
     """fsync off in a server that is served: nothing is written on old connections; then it is."""
     with new_place() as place, instance(idem, place, settings=SHORT) as one:
