@@ -13,8 +13,6 @@
 #include <unistd.h>
 
 #include "base/bug.h"
-#include "base/clock.h"
-#include "base/random.h"
 #include "base/uid.h"
 #include "cli/header_line.h"
 #include "cli/send_internal.h"
@@ -228,14 +226,10 @@ static void headers_make(const struct idem_send_options *options,
 /* A name for what nobody gave one: it can be gone on with, but not be said again by heart. */
 static void name_make(struct idem_send_material *material)
 {
-    struct idem_random random;
-    struct idem_clock clock;
-    idem_random_init_system(&random);
-    idem_clock_init_system(&clock);
     struct idem_buf buf;
     idem_buf_init(&buf, material->name, sizeof(material->name) - 1);
     idem_buf_add(&buf, IDEM_STR("send-"));
-    idem_uid_print(idem_uid_make(idem_clock_wall_us(&clock), &random), &buf);
+    idem_uid_print(idem_uid_make_now(), &buf);
     IDEM_ASSERT(!buf.full);
     material->name[buf.len] = '\0';
 }

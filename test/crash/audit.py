@@ -376,8 +376,8 @@ class Audit:
 
     def later_judge(self, scope, answer, first):
         """
-        Asked after the final answer was given: that, or that nobody can be asked now, or that the
-        COMMIT which this try shared with others was not answered.
+        Asked after the final answer was given: that, or that nobody can be asked now. A database
+        may also leave the COMMIT unanswered that this try shared with others, until all is healed.
         """
         if records.is_final(answer):
             return
@@ -385,7 +385,8 @@ class Audit:
         code = records.code_of(answer)
         if code in ("unavailable", "rate-limited", "too-slow"):
             return
-        if code == "outcome-unknown" and not answer.get("is_healed"):
+        is_shared = not isinstance(self.store, stores.Sqlite) and not answer.get("is_healed")
+        if code == "outcome-unknown" and is_shared:
             return
         if same and answer["path"] == first["path"]:
             self.say("P4", f"{scope} was final and then {answer['status']} {code}")

@@ -42,7 +42,7 @@ import store as stores  # noqa: E402
 
 CALLERS = 9  # The last is the rival.
 NOSY = 2
-QUIET_S = 180  # Until everything has ended, once all is well.
+QUIET_S = 90  # Until everything has ended, once all is well.
 SETTINGS = {
     "lease_ms": 1500,
     "request_timeout_ms": 400,

@@ -49,7 +49,7 @@ import store as stores  # noqa: E402
 CALLERS = 7  # The last is the rival.
 CALLERS_SLICE = 4
 NOSY = 2
-QUIET_S = 180  # Until everything has ended, once all is well.
+QUIET_S = 90  # Until everything has ended, once all is well.
 AWAY_S = 60
 WAITING_MAX = 36  # Connections of two instances; a third of what each try would have taken.
 AGAIN_S = 60  # Until somebody is told something new, once there is a primary.

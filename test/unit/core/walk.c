@@ -16,7 +16,7 @@
 #include "unit/core/scene.h"
 
 #define LIVES     1000
-#define STEPS     150
+#define STEPS     120
 #define KEYS      6
 #define FREEZE_AT 100 /* From this step on only evidence and timers come, so that lives end. */
 
