@@ -546,7 +546,8 @@ struct sums {
     int64_t refunded;      /* Less what it took back. */
     int64_t captures;      /* Likewise. */
     int64_t captured_left; /* Of captured_back: a person has it, since no sum could be lowered. */
-    bool canceled;
+    int64_t held_until_us; /* Something was captured until then; 0: never. */
+    int64_t canceled_us;   /* 0: never. */
     bool excused;
 };
 
@@ -568,10 +569,13 @@ static void sums_add(struct sums *sums, const struct sim_effect *effect, const c
         sums->captured += moved;
         sums->captured_back += is_back ? moved : 0;
         sums->captures += is_back ? 0 : 1;
+        int64_t until_us = is_back ? effect->reversed_us : INT64_MAX;
+        sums->held_until_us = until_us > sums->held_until_us ? until_us : sums->held_until_us;
     }
     bool is_refund = effect->kind == IDEM_EFFECT_KIND_REFUND;
     sums->refunded += is_refund && !is_back ? moved : 0;
-    sums->canceled = sums->canceled || effect->kind == IDEM_EFFECT_KIND_CANCEL;
+    sums->canceled_us =
+        effect->kind == IDEM_EFFECT_KIND_CANCEL ? effect->executed_us : sums->canceled_us;
 }
 
 static struct sums sums_of(struct sim_auditor *auditor, const char *payment_id)
@@ -603,7 +607,7 @@ static void check_sums(struct sim_auditor *auditor, const struct sim_effect *eff
         sim_violation(auditor, "P10: %.27s acts on a payment that was never made", effect->id);
         return;
     }
-    if (effect->kind == IDEM_EFFECT_KIND_CAPTURE && sums.canceled) {
+    if (effect->kind == IDEM_EFFECT_KIND_CAPTURE && sums.canceled_us != 0) {
         sim_violation(auditor, "P10: %.27s captures what was cancelled", effect->id);
     }
     if (sums.captured - sums.captured_back > sums.authorized) {
@@ -638,7 +642,9 @@ static void check_order(struct sim_auditor *auditor,
             continue;
         }
         struct sums sums = sums_of(auditor, other->id);
-        if (!sums.excused && !book->excused && !(sums.canceled && sums.captured == 0)) {
+        /* A cancel of what holds nothing gives the number back. */
+        bool is_free = sums.canceled_us != 0 && sums.held_until_us <= sums.canceled_us;
+        if (!sums.excused && !book->excused && !is_free) {
             sim_violation(auditor, "P10: %s and %s have both paid the order %s", key_of(book),
                           key_of(second), book->plan->order_no);
         }
